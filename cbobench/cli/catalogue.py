@@ -1,7 +1,7 @@
-"""What there is, for readers: lists of problems, algorithms and suites, one of them with its
-parameters, and data sets.
+"""What there is, for readers: lists of problems, algorithms and suites, one of them or a run with
+its parameters, and data sets.
 
-pandas is imported only where a problem reads files.
+pandas is imported only where a problem reads files, and for a run.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument
@@ -52,8 +53,10 @@ def add_commands(command: Commands) -> None:
     command(
         do_show,
         "show",
-        "show one problem, algorithm or suite with its parameters",
-        argument("name", help="registered, module:Class of your own, or a suite's file"),
+        "show one problem, algorithm, suite or run with its parameters",
+        argument(
+            "name", help="registered, module:Class of your own, a suite's file, or a run or bundle"
+        ),
         PLAIN_OR_JSON,
         argument(
             "--simulations",
@@ -169,14 +172,43 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench show`."""
     from cbobench import resources
 
-    if options.name in resources.suites() or Path(options.name).suffix in (".yaml", ".yml"):
-        _show_suite(resources.find_suite(options.name), options)
-    elif options.simulations:
-        name = show_text(options.name)
-        raise Misuse(f"--simulations counts those of a suite, and {name} is none; leave it out")
+    name = options.name
+    if name in resources.suites() or Path(name).suffix in (".yaml", ".yml"):
+        _show_suite(resources.find_suite(name), options)
+        return 0
+    if options.simulations:
+        raise Misuse(
+            f"--simulations counts those of a suite, and {show_text(name)} is none; leave it out"
+        )
+    if _is_run(name):
+        _show_run(name, options)
     else:
         _show_class(options)
     return 0
+
+
+def _is_run(name: str) -> bool:
+    """Whether a name is the place of a run or a bundle; of a class and a folder of one name the
+    class is shown.
+    """
+    is_registered = any(name in _registry(kind).names() for kind in ("problems", "algorithms"))
+    is_place = "://" in name or name.endswith(".zip") or Path(name).is_dir()
+    return is_place and not is_registered
+
+
+def _show_run(place: str, options: argparse.Namespace) -> None:
+    from cbobench.report.contents import describe_run
+    from cbobench.report.formats import terminal_width
+    from cbobench.report.load import Run
+
+    run = Run(place)
+    if options.format == "json":
+        print(json.dumps(run.record.to_json(), indent=1, ensure_ascii=False))
+        return
+    for line in describe_run(run):
+        print(
+            fill(printable(line), terminal_width(), subsequent_indent="  ", break_on_hyphens=False)
+        )
 
 
 def _show_suite(path: Path, options: argparse.Namespace) -> None:

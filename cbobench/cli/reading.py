@@ -76,9 +76,9 @@ def add_commands(command: Commands) -> None:
         ),
         argument(
             "--by",
-            choices=("problem", "algorithm", "binds"),
+            choices=("problem", "algorithm"),
             default="problem",
-            help="order of rows; binds: seeds in which the constraint binds apart from the others",
+            help="order of rows",
         ),
         argument(
             "--horizon",
@@ -111,11 +111,6 @@ def add_commands(command: Commands) -> None:
             "--profile",
             action="store_true",
             help="shares of seeds that come near f*, and by which round",
-        ),
-        argument(
-            "--absolute",
-            action="store_true",
-            help="of profiles: COCO's targets, 100 to 1e-6, in units of f",
         ),
         argument("--all", action="store_true", help="every metric, in place of r, R, V⁺ and N"),
         argument("--means", action="store_true", help="a column of means beside each of medians"),

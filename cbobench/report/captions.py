@@ -5,24 +5,23 @@ is of.
 from __future__ import annotations
 
 import hashlib
-import json
 import string
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS
+from cbobench.report.contents import describe_settings
 from cbobench.report.curves import Panel
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_notes, describe_horizons
 from cbobench.report.planes import AnyPanel
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.report.selection import Selection
-from cbobench.results.manifest import VARIANT_KINDS
+from cbobench.results.manifest import VariantKind
 from cbobench.words import count_noun
 
 WIDTH = 100
@@ -110,7 +109,11 @@ def caption(run: Run, summary: str, contents: FigureContents) -> str:
         _describe_seeds(run, panels, contents),
         *_describe_cells(run, panels, contents),
     ]
-    lines += _describe_settings(run, contents)
+    titles: dict[VariantKind, Iterable[str]] = {
+        "problems": dict.fromkeys(problem for problem, _ in contents.pairs),
+        "algorithms": dict.fromkeys(algorithm for _, algorithm in contents.pairs),
+    }
+    lines += describe_settings(run, titles)
     lines.append(f"Run: {identity(run)}.")
     return (
         "\n".join(textwrap.fill(line, WIDTH, break_on_hyphens=False) for line in lines if line)
@@ -205,63 +208,3 @@ def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     return notes + [
         f"{line[0].upper()}{line[1:]}." for line in collect_notes(selection, drawn, of="figure")
     ]
-
-
-def _describe_settings(run: Run, contents: FigureContents) -> list[str]:
-    """Every parameter as it was resolved: those that all problems, or all algorithms, share
-    first.
-    """
-    lines = []
-    titles = {
-        "problems": dict.fromkeys(problem for problem, _ in contents.pairs),
-        "algorithms": dict.fromkeys(algorithm for _, algorithm in contents.pairs),
-    }
-    for kind, noun in zip(VARIANT_KINDS, ("Problem", "Method"), strict=True):
-        variants, labels = run.record.variants(kind), run.record.labels(kind)
-        drawn_variants = [variants[title] for title in titles[kind]]
-        shared = _find_shared(drawn_variants)
-        if len(drawn_variants) > 1 and shared:
-            lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
-        for title in titles[kind]:
-            variant = variants[title]
-            name = (
-                labels[title]
-                if labels[title] == variant.name
-                else f"{labels[title]} ({variant.name})"
-            )
-            parameters = {
-                k: v
-                for k, v in variant.values.items()
-                if len(drawn_variants) == 1 or k not in shared
-            }
-            lines.append(
-                f"{noun} {name}: {_join_values(parameters)}." if parameters else f"{noun} {name}."
-            )
-    return lines
-
-
-def _find_shared(variants: Sequence[Any]) -> dict[str, Any]:
-    """Parameters that two variants or more have, all with the same value."""
-    values: dict[str, list[Any]] = {}
-    for variant in variants:
-        for name, value in variant.values.items():
-            values.setdefault(name, []).append(value)
-    return {
-        name: shared_values[0]
-        for name, shared_values in values.items()
-        if len(shared_values) > 1 and all(v == shared_values[0] for v in shared_values)
-    }
-
-
-def _join_values(values: Mapping[str, Any]) -> str:
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in sorted(values.items())
-    }
-    # R and V are metrics, too.
-    symbols = {metric.symbol for metric in METRICS.values()}
-    return ", ".join(
-        f"{'parameter ' * (name in symbols)}{name} = "
-        f"{text[:12] + '...' if len(text) > 60 else text}"
-        for name, text in texts.items()
-    )

@@ -33,8 +33,7 @@ class CompareOptions:
             best f is shown in place of r and R; where a box or a table has noise, the regret of
             what is recommended in place of r.
         all: every quantity in place of these, in the table of results.
-        by: "problem" or "algorithm" for the order of rows; "binds" sets seeds apart in which the
-            constraint binds.
+        by: "problem" or "algorithm" for the order of rows.
         horizon: T; by default the latest of each problem of which a cell is good, "all" for every
             one.
         target: of simple regret, in units of f: adds the first recorded round at which it was
@@ -45,9 +44,7 @@ class CompareOptions:
         ranks: average ranks over problems by the median, and which no method is significantly
             better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a
-            precision of f*.
-        absolute: with the targets of COCO's constrained suite in `profile`, from 100 to 1e-6 in
-            units of f.
+            precision of f*; on COCO's problems within its targets, from 100 to 1e-6 in units of f.
         means: a column of means beside each of medians, in the table of results.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
     """
@@ -65,7 +62,6 @@ class CompareOptions:
     against: str | Iterable[str] | None = None
     ranks: bool = False
     profile: bool = False
-    absolute: bool = False
     means: bool = False
     only_changed: bool = False
     factor: float = 1.0
@@ -92,10 +88,6 @@ class CompareOptions:
             raise Misuse(
                 "ranks and profiles are of one horizon: one play to two is no two problems; give "
                 "one of them"
-            )
-        if self.absolute and not self.profile:
-            raise Misuse(
-                "absolute is about the targets of profiles; ask for profile too, or leave it out"
             )
         if self.profile and (self.metric or self.target is not None):
             raise Misuse(
@@ -151,7 +143,7 @@ TABLES: dict[str, Callable[[Selection, CompareOptions], Comparison]] = {
     "best": lambda selection, options: compare_pairs(selection),
     "against": lambda selection, options: compare_pairs(selection, options.against),
     "ranks": lambda selection, options: rank_algorithms(selection),
-    "profile": lambda selection, options: profile_algorithms(selection, options.absolute),
+    "profile": lambda selection, options: profile_algorithms(selection),
     "two runs": lambda selection, options: compare_runs(
         selection, open_run(options.other), options.only_changed, options.factor
     ),

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
 WIDE = 100  # columns where there is no terminal that says how many
-CARRIED = "† few seeds carry the mean"
-UNJUDGED = "too few seeds to judge means"
 MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 LEAST = 10  # the same where no column may be left out
@@ -97,11 +95,12 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
     table, bare = _shorten(replace(table, folded=table.left > 1), width)
     fitting = table.fit(lambda part: _measure_width(part) <= width)
     absent = [name for name in table.columns if name not in fitting.columns]
-    lines = (
-        [f"\nnot shown at this width: {', '.join(absent)} (--format csv has all)"] if absent else []
-    )
-    lines += [f"; not shown at this width: intervals of {join_words(bare)}"] if bare else []
-    return replace(fitting, note=(table.note + "".join(lines)).strip())
+    lines = [table.note]
+    if absent:
+        lines.append(f"not shown at this width: {', '.join(absent)} (--format csv has all)")
+    if bare:
+        lines.append(f"not shown at this width: intervals of {join_words(bare)}")
+    return replace(fitting, note="\n".join(filter(None, lines)))
 
 
 def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:

@@ -20,12 +20,9 @@ from cbobench.metrics import Array, Metric
 from cbobench.report.load import Run
 from cbobench.results.manifest import as_words
 
-Arena = tuple[str, int, bool | None]
-"""Problem, T, and whether the constraint binds where that sets seeds apart: what groups share to be
-compared.
-"""
+Arena = tuple[str, int]
+"""Problem and T: what groups share to be compared."""
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
-WORDS = {True: "binds", False: "does not bind"}
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,6 @@ class Group:
             is at hand to tell whether they are stale).
         columns, rows: the frame of the run's cells that are ok, and which of its rows are the
             group's, by seed. A column of a thousand groups is taken much faster from one frame.
-        binds: where the group holds only the seeds in which the constraint binds, or does not:
-            which of the two.
     """
 
     problem: str
@@ -105,7 +100,6 @@ class Group:
     unknown: frozenset[int]
     columns: Columns
     rows: NDArray[np.intp]
-    binds: bool | None = None
 
     @cached_property
     def good(self) -> pd.DataFrame:
@@ -143,7 +137,7 @@ class Group:
     @property
     def arena(self) -> Arena:
         """What groups must share to be compared."""
-        return self.problem, self.horizon, self.binds
+        return self.problem, self.horizon
 
     @property
     def expected(self) -> int:
@@ -180,8 +174,7 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     Args:
         only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ?
             are wildcards.
-        by: "algorithm" sorts by algorithm; "binds" sets the seeds apart in which the constraint
-            binds, on problems where some do and some do not.
+        by: "algorithm" sorts by algorithm.
 
     Raises:
         Misuse: the glob matches nothing.
@@ -195,7 +188,7 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     titles = run.record.labels("algorithms" if is_by_algorithm else "problems")
     order = {title: i for i, title in enumerate(titles)}
     groups.sort(key=lambda g: order[g.algorithm if is_by_algorithm else g.problem])
-    return _split_by_binding(groups) if by == "binds" else groups
+    return groups
 
 
 _open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()
@@ -255,39 +248,6 @@ def select_horizon(run: Run, groups: list[Group], horizon: int | str | None) -> 
     return selected
 
 
-def _split_by_binding(groups: list[Group]) -> list[Group]:
-    """Groups of problems whose constraint binds in some seeds only, in two: first where it does.
-
-    Seeds of which that is not known, as no cell of theirs is good, are a third.
-    """
-    binding = find_binding(groups)
-    result: list[Group] = []
-    for arena in dict.fromkeys((group.problem, group.horizon) for group in groups):
-        arena_groups = [group for group in groups if (group.problem, group.horizon) == arena]
-        seeds = binding.get((*arena, None), {})
-        if len(set(seeds.values())) < 2:
-            word = f": {WORDS[next(iter(seeds.values()))]}" if seeds else ""
-            result += [
-                replace(group, problem_label=group.problem_label + word) for group in arena_groups
-            ]
-            continue
-        for binds, word in WORDS.items():
-            result += [
-                _set_apart(
-                    group, {s for s in group.expected_seeds if seeds.get(s) is binds}, binds, word
-                )
-                for group in arena_groups
-            ]
-        unknown_groups = [
-            _set_apart(
-                group, group.expected_seeds - seeds.keys(), None, "not known whether it binds"
-            )
-            for group in arena_groups
-        ]
-        result += unknown_groups if any(group.expected_seeds for group in unknown_groups) else []
-    return result
-
-
 def select_seeds(group: Group, seeds: Set[int]) -> Group:
     """The group of some of the seeds."""
     return replace(
@@ -298,24 +258,6 @@ def select_seeds(group: Group, seeds: Set[int]) -> Group:
         outdated=group.outdated & seeds,
         unknown=group.unknown & seeds,
     )
-
-
-def _set_apart(group: Group, seeds: Set[int], binds: bool | None, word: str) -> Group:
-    """The group of the seeds in which the constraint binds, or does not, with that in its label."""
-    return replace(
-        select_seeds(group, seeds), problem_label=f"{group.problem_label}: {word}", binds=binds
-    )
-
-
-def find_binding(groups: list[Group]) -> dict[Arena, dict[Any, bool]]:
-    """Whether the constraint binds, by seed, as far as any algorithm's cells say."""
-    binding: dict[Arena, dict[Any, bool]] = {}
-    for group in groups:
-        binds = group.numbers("binds")
-        is_known = ~np.isnan(binds)
-        seeds = group.seeds[is_known].tolist(), (binds[is_known] > 0).tolist()
-        binding.setdefault(group.arena, {}).update(zip(*seeds, strict=True))
-    return binding
 
 
 def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:

@@ -20,7 +20,7 @@ GAP, LEAST = 8.0, 4.0  # points between two columns, and where they would not fi
 PAGE = 70  # lines of a table on a page
 SMALL = 0.86  # of an interval's letters to those of its number
 ENTRY = re.compile(
-    r"(?P<number>[-+−]?(?:[\d,]*\.?\d+(?:e[-+]?\d+)?|∞))(?P<carried>†?)"
+    r"(?P<number>[-+−]?(?:[\d,]*\.?\d+(?:e[-+]?\d+)?|∞))"
     r"(?: \[(?P<ends>[^]]*)\])?(?: (?P<count>\d+/\d+))?"
 )
 """A number, its interval, and in how many seeds it is defined."""
@@ -28,7 +28,7 @@ NARROW, WIDE = frozenset(" .,:;'|()[]fijlrt-"), frozenset("mwMW∞×−≤≥%")
 SETTINGS = re.compile(r"(?P<name>.+?)\[(?P<settings>\w+=.*)\]")  # a problem that a suite varies
 KEYS = ("T", "n")  # columns of results that are no quantity
 MATH = (
-    r"± \pm, ₊ _+, ⁺ ^+, * ^*, ′ ', † ^\dagger, ‡ ^\ddagger, "
+    r"± \pm, ₊ _+, ⁺ ^+, * ^*, ′ ', † ^\dagger, "
     r"< <, > >, ≤ \le, ≥ \ge, | |, − -, × \times, "
     r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε "
     r"\varepsilon, κ \kappa, "
@@ -111,7 +111,7 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
                 ["% longer than a page: --no-interval, --size double or --only make it shorter"]
                 * long
             ),
-            *(f"% {line}" for line in comments if not line.startswith("more: ")),
+            *(f"% {line}" for line in comments),
             rf"\begin{{{environment}}}",
             r"\centering\small",
             rf"\setlength{{\tabcolsep}}{{{gap / 2:.1f}pt}}\setlength{{\belowcaptionskip}}{{4pt}}",
@@ -267,8 +267,7 @@ def _split_entry(cell: str) -> tuple[str, str]:
         return _mark(cell, _to_latex(cell)), ""
     number = _to_math(entry["number"])
     bold = rf"\mathbf{{{number}}}" if isinstance(cell, Best) else number
-    signs = r"\ddagger" * bool(entry["carried"])
-    signs += r"\dagger" * (isinstance(cell, Marked) and not isinstance(cell, Best))
+    signs = r"\dagger" * (isinstance(cell, Marked) and not isinstance(cell, Best))
     ends = [f"${_to_math(end)}$" for end in (entry["ends"] or "").split(", ") if end]
     below = [f"[{', '.join(ends)}]"] * bool(ends) + [entry["count"]] * bool(entry["count"])
     return f"${bold}$" + (rf"\rlap{{$^{{{signs}}}$}}" if signs else ""), " ".join(below)

@@ -4,13 +4,13 @@ are made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from cbobench.errors import Misuse
-from cbobench.report.groups import Group, find_binding, group_by
+from cbobench.report.groups import Arena, Group, group_by
 from cbobench.report.load import Run
 from cbobench.report.quantities import LACKS
 from cbobench.report.selection import Selection
@@ -27,23 +27,34 @@ def collect_notes(
     Args:
         compared: the groups that are compared with another one, or that are drawn.
         of: the kind of table, or "figure"; profiles say by themselves what has no value, captions
-            which T is drawn, and only results and figures say where constraints bind.
+            which T is drawn, and only figures say what `describe_facts` says.
     """
     compared = [*compared]
-    groups = compared if of == "figure" else selection.groups
-    notes = _describe_stale(groups) if of == "figure" else _describe_choice(selection, compared)
+    is_figure = of == "figure"
+    groups = compared if is_figure else selection.groups
+    notes = _describe_stale(groups) if is_figure else _describe_choice(selection, compared)
     if of not in ("profile", "figure"):
         notes += describe_lacks(selection)
-    if of in ("results", "figure") and selection.by != "binds":
-        notes += describe_binding(groups)
+    if is_figure:
+        notes += describe_facts(selection.run, groups)
     return [
         *notes,
         *describe_failures(groups),
-        *describe_kernels(selection.run, groups),
         *_describe_shared(selection.run),
-        *describe_variants(selection.run, groups),
+        *_describe_methods(selection.run, groups),
         *describe_arithmetic(groups),
         *(f"not played: {line}" for line in selection.unplayable),
+    ]
+
+
+def describe_facts(run: Run, groups: Sequence[Group]) -> list[str]:
+    """What is so of problems and models whatever a table shows: where constraints bind, whose
+    models were fitted, and what problems say of their numbers.
+    """
+    return [
+        *describe_binding(groups),
+        *describe_kernels(run, groups),
+        *_describe_problems(run, groups),
     ]
 
 
@@ -205,21 +216,23 @@ def _list_horizons(groups: Iterable[Group]) -> str:
     return ", ".join(f"{t:,}" for t in sorted({group.horizon for group in groups}))
 
 
-def describe_variants(run: Run, groups: list[Group]) -> list[str]:
-    """What the problems of some groups say of their own numbers, a line for all that say the same;
-    what methods do.
+def _describe_problems(run: Run, groups: Iterable[Group]) -> list[str]:
+    """What the problems of some groups say of their own numbers, a line for all that say the
+    same.
     """
-    problems, algorithms = run.record.variants("problems"), run.record.variants("algorithms")
-    labels = run.record.labels("problems")
+    problems, labels = run.record.variants("problems"), run.record.labels("problems")
     labels_by_note: dict[str, list[str]] = {}
     for title in dict.fromkeys(group.problem for group in groups):
         if note := problems[title].note:
             labels_by_note.setdefault(note, []).append(labels[title])
-    notes = [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
-    return [
-        *notes,
-        *dict.fromkeys(note for group in groups if (note := algorithms[group.algorithm].note)),
-    ]
+    return [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
+
+
+def _describe_methods(run: Run, groups: Iterable[Group]) -> list[str]:
+    """What a suite says of its methods: evaluations under way, past measurements."""
+    algorithms = run.record.variants("algorithms")
+    notes = [algorithms[group.algorithm].note for group in groups]
+    return [*dict.fromkeys(filter(None, notes))]
 
 
 def describe_failures(groups: Iterable[Group]) -> list[str]:
@@ -307,15 +320,23 @@ def find_cpus(groups: Iterable[Group]) -> set[str]:
     return {kind for group in groups for kind in group.good["cpu"].dropna().unique()}
 
 
-def describe_binding(groups: list[Group]) -> list[str]:
-    """A line that says in how many seeds the constraint binds, and on which problems, as far as
-    that is known.
+def describe_binding(groups: Iterable[Group]) -> list[str]:
+    """A line that says in how many seeds the constraint binds, and on which problems, as far as any
+    algorithm's cells tell.
     """
-    labels = {group.arena: group.problem_label for group in groups}
+    labels: dict[Arena, str] = {}
+    binding: dict[Arena, dict[int, bool]] = {}
+    for group in groups:
+        binds = group.numbers("binds")
+        is_known = ~np.isnan(binds)
+        labels[group.arena] = group.problem_label
+        seeds = binding.setdefault(group.arena, {})
+        seeds.update(zip(group.seeds[is_known].tolist(), binds[is_known] > 0, strict=True))
     problems: dict[tuple[int, int], list[str]] = {}
-    for arena, seeds in find_binding(groups).items():
+    for arena, seeds in binding.items():
         if seeds:
-            problems.setdefault((sum(seeds.values()), len(seeds)), []).append(labels[arena])
+            count = int(sum(seeds.values()))
+            problems.setdefault((count, len(seeds)), []).append(labels[arena])
     everywhere = len(problems) == 1 and sum(map(len, problems.values())) == len(labels)
     parts = [
         f"{count}/{known_count} seeds"

@@ -112,16 +112,32 @@ _first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]]
 A page asks for its table and for its curves."""
 
 
-def profile_algorithms(selection: Selection, absolute: bool = False) -> Comparison:
-    """Performance and data profiles of simple regret, one row per algorithm.
+def has_coco_targets(run: Run, groups: Sequence[Group]) -> bool:
+    """Whether profiles of some groups are against COCO's targets, in units of f: where all problems
+    are COCO's.
 
-    Args:
-        absolute: of COCO's targets, in units of f, instead of those in units of |f*|.
+    Raises:
+        Misuse: some are COCO's and some are not; targets are the same for a whole table.
+    """
+    variants = run.record.variants("problems")
+    names = {variants[group.problem].name for group in groups}
+    if "coco" in names and len(names) > 1:
+        raise Misuse(
+            "profiles of COCO's problems have targets of their own; choose these or the others "
+            "with only, such as 'coco*'"
+        )
+    return names == {"coco"}
+
+
+def profile_algorithms(selection: Selection) -> Comparison:
+    """Performance and data profiles of simple regret, one row per algorithm; on COCO's problems
+    against its targets, in units of f, else in units of |f*|.
 
     Raises:
         Misuse: a run that records no simple regret.
     """
     run, groups = selection.run, selection.groups
+    absolute = has_coco_targets(run, groups)
     notes = collect_fair_notes(selection, groups, "profile")
     check_regret_known(run, groups)
     precisions = COCO_PRECISIONS if absolute else PRECISIONS
@@ -198,13 +214,11 @@ class Profile:
         kind: "performance" (Dolan & Moré 2002), shares within a precision of f* in the end, or
             "data" (COCO: Hansen et al. 2021), shares of (cell, target) pairs solved by a round.
         problems, algorithms: titles, all by default.
-        absolute: targets of "data" are COCO's, in units of f.
     """
 
     kind: Literal["performance", "data"]
     problems: Sequence[str] | None = None
     algorithms: Sequence[str] | None = None
-    absolute: bool = False
     metric: ClassVar[str] = SIMPLE_REGRET
     problem: ClassVar[str] = "all"
     average: ClassVar[bool] = False
@@ -227,14 +241,18 @@ class Profile:
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        targets = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
-        targets = "COCO's, from 100 to 1e-6 in units of f" if self.absolute else targets
+        listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
+        coco = "COCO's from 100 to 1e-6 in units of f on its problems"
         return {
             "performance": "Share of the cells asked for whose final simple regret is at most x "
-            "times |f*|",
-            "data": f"Share of (cell, target) pairs solved by round t, targets {targets}; solved "
-            "at the first recorded round with such a simple regret",
+            "times |f*|, or at most x on COCO's problems",
+            "data": f"Share of (cell, target) pairs solved by round t, targets {listed}, {coco}; "
+            "solved at the first recorded round with such a simple regret",
         }[self.kind]
+
+    def is_absolute(self, run: Run) -> bool:
+        """Whether targets are COCO's, in units of f."""
+        return has_coco_targets(run, self.groups(run))
 
     def groups(self, run: Run) -> list[Group]:
         """The groups that count."""
@@ -268,12 +286,15 @@ class Profile:
         last = max(horizons)
         rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
         table_shares = [share for share in SHARES if share * last >= 1]
-        at = np.array(RATIOS) if self.kind == "performance" else np.union1d(rounds, table_shares)
+        absolute = self.is_absolute(run)
+        ratios = COCO_TARGETS[::-1] if absolute else RATIOS
+        at = np.array(ratios) if self.kind == "performance" else np.union1d(rounds, table_shares)
         shares = (
-            performance(groups, RATIOS)
+            performance(groups, ratios, absolute)
             if self.kind == "performance"
-            else share_solved(run, groups, at, self.absolute)
+            else share_solved(run, groups, at, absolute)
         )
+        unit = "f" if absolute else "|f*|"
         parts = []
         for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
             expected = sum(group.expected for group in algorithm_groups)
@@ -285,6 +306,7 @@ class Profile:
                 "n": expected - _count_absent(algorithm_groups),
                 "expected": expected,
                 "stale": sum(group.stale for group in algorithm_groups),
+                "unit": unit,
             }
             part |= {
                 "at": at,
@@ -308,8 +330,10 @@ class Profile:
             axis.plot(x, group["share"], label=label, markevery=sorted({*marks.tolist()}), **look)
         axis.set(xscale="log", ylim=(0, 1.03))
         if self.kind == "performance":
+            unit = frame["unit"].iloc[0]
+            size = "x" if unit == "f" else f"x {unit}"
             axis.set(
-                xlabel="Precision x, in units of |f*|", ylabel="Share of cells with r ≤ x |f*|"
+                xlabel=f"Precision x, in units of {unit}", ylabel=f"Share of cells with r ≤ {size}"
             )
         else:
             shares = frame["t"].isna().any()

@@ -22,7 +22,7 @@ from cbobench.stats import rank_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
 
-SharedSeeds = dict[tuple[str, int, bool | None], frozenset[int]]
+SharedSeeds = dict[tuple[str, int], frozenset[int]]
 """By arena, the seeds that all ranked algorithms were asked for."""
 SHOWN_GAPS = 3  # problems that a method lacks
 

@@ -32,7 +32,7 @@ from cbobench.report.quantities import (
 from cbobench.results.union import describe_setups
 from cbobench.words import join_words, list_names
 
-ORDERS = ("problem", "algorithm", "binds")
+ORDERS = ("problem", "algorithm")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.metrics import Array, Metric
-from cbobench.report.formats import CARRIED, MEAN, UNJUDGED, Comparison
+from cbobench.report.formats import MEAN, Comparison
 from cbobench.report.groups import Group
 from cbobench.report.load import RunLike
 from cbobench.report.notes import collect_notes
@@ -32,14 +32,13 @@ from cbobench.report.paired import (
 from cbobench.report.quantities import fill_unreached, join_labels, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import BEST, Best, Marked, TextTable
-from cbobench.stats.intervals import JUDGED, find_carried, interval
+from cbobench.stats.intervals import interval
 from cbobench.words import count_noun
 
 ABOUT = "median [{around}] over seeds"
 ONE = "the value of one seed, which has no interval"
 MARKED = f"{BEST}; * no method is significantly better (Wilcoxon, Holm, 5 %)"
 NEVER = "k/n: k of n seeds got there, the others count as worst"
-MORE = "more: --metric NAME ... or --all, --means, --format csv"
 DOUBTS = {
     "stale": "stale: played by code that has changed since; cbobench verify RUN --replay 3 "
     "plays some "
@@ -65,7 +64,6 @@ STATISTICS = (
     "median_high",
     "q25",
     "q75",
-    "carried",
     "defined",
 )
 
@@ -83,8 +81,7 @@ def summary(
     Args:
         run: an open run, a path or URI, or what `cbobench.run` returned.
         only: a glob over "problem/algorithm", by title, name or label.
-        by: "problem" or "algorithm" for the order of rows, "binds" for two rows where the
-            constraint binds in some seeds only.
+        by: "problem" or "algorithm" for the order of rows.
         target: of simple regret; adds the first recorded round at which it was reached,
             `rounds_to_target`.
         horizon: T; by default the latest of each problem of which a cell is good, "all" for every
@@ -104,8 +101,7 @@ def summary(
           `<name>_q25`, `<name>_q75`: quartiles. Of what a seed may never reach (simple regret,
           first feasible round, a target) these count such seeds as worse than any value: infinite
           where half of the seeds or more have none, NaN where all have;
-        - `<name>_carried`: whether a few seeds carry the mean; `<name>_defined`: in how many seeds
-          it is defined.
+        - `<name>_defined`: in how many seeds it is defined.
 
         Microseconds are a block's average: no intervals, no quartiles. A group with n < expected is
         a partial result and shows it. NaN stands for what is undefined, such as the interval of one
@@ -143,7 +139,7 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
 
     Samples of as many values are computed together; no number of one depends on another.
     """
-    result = [dict.fromkeys(STATISTICS, np.nan) | {"carried": False, "defined": 0} for _ in samples]
+    result = [dict.fromkeys(STATISTICS, np.nan) | {"defined": 0} for _ in samples]
     value_pairs = [
         (values[~np.isnan(values)], fill_unreached(values, quantity)) for values in samples
     ]
@@ -168,7 +164,6 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
         # between a value and UNREACHED there is no half: where half of the seeds have none, no
         # median is finite
         columns = mean_columns | {n: restore_infinite(ends) for n, ends in median_columns.items()}
-        columns["carried"] = find_carried(defined)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         for i, row in zip(positions, rows, strict=True):
             result[i] |= dict(zip(columns, row, strict=True), defined=defined.shape[1])
@@ -179,8 +174,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     """Every algorithm's results on every problem of a selection.
 
     The table has a column for each quantity that is shown, whatever its values are. Its note has
-    four lines: what an entry is, what these seeds can tell, what to know of these cells, where more
-    is.
+    up to three lines: what an entry is, who is best, what is the matter with these cells.
 
     Args:
         means: whether a mean stands beside each median.
@@ -215,9 +209,9 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     entry = _describe_entry(
         groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)]
     )
-    notes = collect_notes(selection, select_paired(groups, None))
-    winners = describe_winners(selection) if is_fair else ""
-    lines = [entry, winners, "; ".join([*_describe_doubts(groups, marks), *notes]), MORE]
+    verdict = [describe_winners(selection) if is_fair else "", _describe_need(groups, marks)]
+    matters = [*_describe_doubts(groups), *collect_notes(selection, select_paired(groups, None))]
+    lines = [entry, "; ".join(filter(None, verdict)), "; ".join(matters)]
     note = "\n".join(filter(None, lines))
     table = TextTable(
         names,
@@ -245,9 +239,8 @@ def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
     marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"] * any(
         marks.unbeaten.values()
     )
-    carried = ["‡: few seeds carry the mean"] * (CARRIED in entry)
     counts = ["k/n: in k of n seeds there was one, the others count as worst"] * (NEVER in entry)
-    second = "; ".join([*marked, *carried, *counts])
+    second = "; ".join([*marked, *counts])
     return f"{first}. {second[:1].upper()}{second[1:]}." if second else f"{first}."
 
 
@@ -319,11 +312,6 @@ def _describe_entry(
             else ""
         )
         parts.append(MARKED + suffix)
-    has_means = any(name.endswith(MEAN) for name, _ in columns)
-    if has_means and any("†" in cell for _, cells in columns for cell in cells):
-        parts.append(CARRIED)
-    elif has_means and 1 < max(counted, default=0) < JUDGED:
-        parts.append(UNJUDGED)
     censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
     if any("/" in cell for name, cells in columns if name in censored for cell in cells):
         parts.append(NEVER)
@@ -332,19 +320,18 @@ def _describe_entry(
     return "; ".join(parts)
 
 
-def _describe_doubts(groups: Sequence[Group], marks: BestMarks) -> list[str]:
-    """Why there are no marks, and what the counts of rows say of their cells."""
-    several = max((group.n for group in groups), default=0) > 1
-    need = (
-        describe_need(marks.undecidable, "of a method", sides=1)
-        if marks.undecidable and several
-        else ""
-    )
-    lines = [f"too few seeds to mark who is best: {need}"] if need else []
-    return [
-        *lines,
-        *(line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups)),
-    ]
+def _describe_need(groups: Sequence[Group], marks: BestMarks) -> str:
+    """Why there are no marks; "" where there are, or where one seed is no sample."""
+    has_several = max((group.n for group in groups), default=0) > 1
+    if not marks.undecidable or not has_several:
+        return ""
+    need = describe_need(marks.undecidable, "of a method", sides=1)
+    return f"too few seeds to mark who is best: {need}"
+
+
+def _describe_doubts(groups: Sequence[Group]) -> list[str]:
+    """What the counts of rows say of their cells."""
+    return [line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups)]
 
 
 def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
@@ -367,14 +354,11 @@ def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
 
 
 def _format_mean(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
-    """The mean in the digits of the median, with its mark, and of how many seeds it is where that
-    is not all.
-    """
+    """The mean in the digits of the median, and of how many seeds it is where that is not all."""
     mean = format_beside(
         row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap
     )
-    count = _count_defined(row, quantity) if row[f"{quantity.name}_defined"] else ""
-    return mean + ("†" if row[f"{quantity.name}_carried"] else "") + count
+    return mean + (_count_defined(row, quantity) if row[f"{quantity.name}_defined"] else "")
 
 
 def _count_defined(row: Mapping[Any, Any], quantity: Metric) -> str:

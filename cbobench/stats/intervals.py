@@ -245,15 +245,10 @@ def is_carried_by_few(values: ArrayLike) -> bool:
     `JUDGED` values never are. Of normal samples less than 1 % are marked.
     """
     array = numbers(values).ravel()
-    return bool(find_carried(array[None, ~np.isnan(array)])[0])
-
-
-def find_carried(rows: Array) -> NDArray[np.bool_]:
-    """`is_carried_by_few` of each row, (k, n) without NaN, to (k,)."""
-    n = rows.shape[1]
-    if n < JUDGED:
-        return np.zeros(len(rows), dtype=bool)
-    far = np.sort(np.abs(rows - np.median(rows, axis=1, keepdims=True)), axis=1)
-    count = min(3, math.ceil(n / 20))
-    share = max(0.4, 5 * count / n)
-    return np.asarray(far[:, -count:].sum(axis=1) > share * far.sum(axis=1))
+    known = array[~np.isnan(array)]
+    if len(known) < JUDGED:
+        return False
+    far = np.sort(np.abs(known - np.median(known)))
+    count = min(3, math.ceil(len(known) / 20))
+    share = max(0.4, 5 * count / len(known))
+    return bool(far[-count:].sum() > share * far.sum())

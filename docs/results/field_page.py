@@ -174,11 +174,14 @@ def describe_picture(field: Field) -> str:
     """What the picture of a group shows."""
     unit = "units" if field.section.absolute else "spreads"
     targets = f"from 100 to 1e-6 {unit} of f" if field.is_alike else "from 1 to 0.001 times |f*|"
-    options = "--profile --absolute" if field.is_alike else "--profile"
-    return (
+    said = (
         f"Share of pairs of a run and a target, {targets}, that are reached over evaluations, by "
         "the best feasible point and on the seeds that all methods share. Grey are those that are "
-        f"neither ours nor among the best. Over all seeds it is printed by {command(options)}."
+        "neither ours nor among the best."
+    )
+    has_command = field.section.absolute or not field.is_alike
+    return (
+        f"{said} Over all seeds it is printed by {command('--profile')}." if has_command else said
     )
 
 

@@ -92,7 +92,14 @@ def draw_first(folder: Path | str) -> Image:
 
 @dataclass(frozen=True)
 class SharedProfile(Profile):
-    """A profile over the seeds that every method has on a problem."""
+    """A profile over the seeds that every method has on a problem, against COCO's targets where
+    regret has one unit on all problems.
+    """
+
+    absolute: bool = False
+
+    def is_absolute(self, run: Run) -> bool:
+        return self.absolute
 
     def groups(self, run: Run) -> list[Group]:
         groups = super().groups(run)

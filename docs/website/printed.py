@@ -6,7 +6,7 @@ python -m docs.website.printed [PAGE ...]    writes what is printed today into t
 A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml`
 block whose first line is `# NAME` is saved under that name, any other `python` block runs; a `text`
 block is what the block before it printed. A line without words (`…`) stands for any lines; a line
-may show the beginning of what was printed. Every number and every mark (*, †) counts but times,
+may show the beginning of what was printed. Every number and every star counts but times,
 sizes, dates and counts of tasks and workers, which differ from call to call or from machine to
 machine; a line without digits shows words alone. A section that installs an extra is left out where
 that is missing. A line that is like nothing printed is named, and edited by hand (exit code 1).
@@ -34,7 +34,7 @@ MODULES = {"page": "plotly"}
 NOT_PLAYED = re.compile(r"^(pip install|python3? -m venv|\. \S+/activate|cd |make |export CLONE=)")
 SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
-MARKS = "*†"
+MARKS = "*"
 """Of results: a star or a dagger more or less is another statement; so is a star before a number,
 of the best.
 """

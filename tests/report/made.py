@@ -24,6 +24,7 @@ from cbobench.suite.variants import Variant
 
 Columns = Mapping[str, Sequence[Any]]
 PLAYER = "random"
+PROBLEM = "rkhs-1d"
 
 
 def variant(name: str, label: str, **values: Any) -> Variant:
@@ -56,7 +57,7 @@ def make(
         name: list(dict.fromkeys(key[i] for key in cells))
         for i, name in enumerate(("problem", "algorithm"))
     }
-    problems = {name: variant("rkhs-1d", name, **(facts or {})) for name in names["problem"]}
+    problems = {name: variant(PROBLEM, name, **(facts or {})) for name in names["problem"]}
     algorithms = {name: variant(PLAYER, name) for name in names["algorithm"]}
     pairs = {key: Pair(problems[key[0]], algorithms[key[1]]) for key in cells}
     grid = Grid(
@@ -70,7 +71,7 @@ def make(
     Manifest("made", "", None, len(seeds), (grid,), ({},)).write(at)
     for key, pair in pairs.items():
         lost = set((failed or {}).get(key, ()))
-        source = source_hash("rkhs-1d", PLAYER)
+        source = source_hash(PROBLEM, PLAYER)
         task = Task(tuple(Cell(pair, horizon, seed) for seed in seeds), None, source, libraries())
         write_rounds(at, task, (rounds or {}).get(key), lost)
         rows = []

@@ -187,7 +187,7 @@ def test_run_prints_the_winner_below_its_table(played, capsys, tmp_path):
         == 0
     )
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines[-3:-1]] == ["more", "best"]
+    assert lines[-2].startswith("best: ")
     assert lines[-1].startswith("results: ")
 
 
@@ -215,7 +215,7 @@ def test_on_the_command_line(played, capsys, tmp_path):
     assert capsys.readouterr().err == "cbobench: top is 0; it must be at least 1\n"
 
 
-def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
+def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path, capsys):
     rows, names = [(0, 12.5, 0), (1, 12.1, 0), (2, 11.9, 2)], ["a", "time_s", "g"]
     run = of_rows(tmp_path, rows, names, {"minimise": "time_s"}, seeds=4, horizon=6, label="slow")
     table = cbobench.best(run)
@@ -223,15 +223,16 @@ def test_the_objective_is_the_users_column_with_its_sign_and_unit(tmp_path):
     assert (first["objective"], first["value"], first["f"]) == ("time_s", 12.1, -12.1)
     assert (table.table.columns[2], table.table.rows[0][2]) == ("time_s", "12.10")
     assert "best: a 1: time_s = 12.10, the optimum" in str(table)
-    text = str(cbobench.compare(run))
-    assert "slow: f = minus time_s; g: g at most 1" in text
+    assert main(["show", str(tmp_path / "run")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "slow: f = minus time_s; g: g at most 1" in shown
     content = json.loads((tmp_path / "run" / "run.json").read_text())
     assert content["grids"][0]["problems"][0]["objective"] == ["time_s", 0.0, -1.0]
 
 
-def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
-    """gramacy's best value is -0.59979; in units of its spread it is 0.9803, and tables say which
-    one they show.
+def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path, capsys):
+    """gramacy's best value is -0.59979; in units of its spread it is 0.9803, and `show` says
+    which one tables show.
     """
     quiet = {"noise_f": 0.0, "noise_g": 0.0}
     suite = {
@@ -246,12 +247,13 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path):
     assert row["f"] == pytest.approx(0.9803, abs=1e-4)
     assert table.table.rows[0][2] == "-0.5998"
     assert re.search(r"best of a: .*: f = -0.5998, the optimum", str(cbobench.best(run)))
-    text = str(cbobench.compare(run))
+    assert main(["show", str(tmp_path / "run")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
     assert (
         "a, b: f counts from its mean; f and every g_j are in standard deviations over the box"
-        in text
+        in shown
     )
-    assert text.count("in standard deviations over") == 1, "one line for all that say the same"
+    assert shown.count("in standard deviations over") == 1, "one line for all that say the same"
 
 
 def test_configurations_near_a_billion_are_told_apart(tmp_path):

@@ -61,7 +61,7 @@ def test_the_others_play_the_same_problem():
     assert left_out(group("A"), group("C", 4, "Q"), compared=[0]) == [], "nobody else plays Q"
 
 
-def played(kinds, arena=("P", 5, None), cpu=None):
+def played(kinds, arena=("P", 5), cpu=None):
     """What `count_crossed_seeds` reads of a group: the arithmetic of its good cells, by seed."""
     good = pd.DataFrame({"arithmetic": pd.Series(kinds, dtype=object), "cpu": cpu})
     columns, rows = Columns(good), np.arange(len(good))
@@ -78,8 +78,8 @@ def played(kinds, arena=("P", 5, None), cpu=None):
         # of one method each: 0 and 2
         ([played({0: "x", 1: "y"}), played({1: "x", 2: "x"})], (1, 1)),
         ([played({0: "x"}), played({0: "x"}), played({0: "y"})], (1, 1)),
-        ([played({0: "x"}), played({0: "y"}, ("Q", 5, None))], (0, 0)),
-        ([played({0: "x"}), played({0: "y"}, ("P", 6, None))], (0, 0)),
+        ([played({0: "x"}), played({0: "y"}, ("Q", 5))], (0, 0)),
+        ([played({0: "x"}), played({0: "y"}, ("P", 6))], (0, 0)),
         ([played({0: "x"}), played({0: None})], (0, 0)),  # nothing is known of it
         ([played({0: "x"}), played({0: None}, cpu="A 1")], (1, 1)),
         ([played({0: "x", 1: "y"})], (0, 0)),

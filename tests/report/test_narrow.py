@@ -70,13 +70,6 @@ def test_order_by_algorithm_holds_for_differences_too(run):
     assert comparison.table.columns[0] == "algorithm"
 
 
-def test_advice_is_what_the_table_takes(run):
-    assert "--metric" not in cbobench.compare(run, best=True).render("table", 60)
-    assert "more: --metric NAME ... or --all" in " ".join(
-        cbobench.compare(run).render("table", 60).split()
-    )
-
-
 def test_latex_rows_may_begin_with_a_bracket():
     text = render(TextTable(["a", "b"], [["[x]", "1"], [Marked("[y]"), "2"]], left=1), "latex")
     assert "\n{}[x] & $1$" in text
@@ -96,55 +89,14 @@ CELLS = {
 }
 
 
-def row_of(frame, problem, algorithm):
-    return frame[
-        (frame["problem_label"] == problem) & (frame["algorithm_label"] == algorithm)
-    ].iloc[0]
-
-
-def test_groups_by_binds_keep_the_marks_of_their_cells(tmp_path):
-    part = Run(make(tmp_path / "run", CELLS, seeds=TEN))
-    part.__dict__["stale"] = set(part.cells.query("seed in [1, 2, 7]")["cell"])
-    part.__dict__["unchecked"] = set(part.cells.query("seed == 0")["cell"])
-    full_run = cbobench.summary(part)
-    frame = cbobench.summary(part, by="binds")
-    for name in ("n", "expected", "failed", "stale", "unchecked"):
-        assert frame[name].sum() == full_run[name].sum(), name
-    counts = (
-        row_of(frame, "Q: binds", "A")[["stale", "unchecked"]],
-        row_of(frame, "Q: does not bind", "A")["stale"],
-    )
-    assert (counts[0].tolist(), counts[1]) == ([2, 1], 1)
-    text = str(cbobench.compare(part, by="binds"))
-    assert "4/4 (2 stale, 1 unchecked)" in text
-    for word in (
-        "stale: played by code that has changed since; cbobench verify RUN --replay",
-        "unchecked: it is not",
-    ):
-        assert text.replace("\n", " ").count(word) == 1, (
-            "one line below the table, however many rows"
-        )
-
-
-def test_seeds_of_which_nothing_is_known_are_a_group_of_their_own(tmp_path):
-    lost = {("Q", name): [3, 8] for name in "AB"} | {("Q", "A"): [3, 8, 9]}
-    result = Run(make(tmp_path / "run", CELLS, seeds=TEN, failed=lost))
-    frame = cbobench.summary(result, by="binds")
-    assert frame["expected"].sum() == 20
-    remainder = row_of(frame, "Q: not known whether it binds", "A")
-    assert (remainder["n"], remainder["failed"], remainder["expected"]) == (0, 2, 2)
-    text = str(cbobench.compare(result, by="binds"))
-    assert "0/2 (2 failed)" in text
-    assert "4/5 (1 failed)" in text
-
-
-def test_a_problem_of_which_it_is_not_known_says_nothing_of_it(tmp_path):
-    unknown = {("Open", "A"): {"regret": CELLS["Q", "A"]["regret"]}}
-    run = make(tmp_path / "run", CELLS | unknown, seeds=TEN)
-    text = str(cbobench.compare(run))
-    assert "in 4/10 seeds (Q)" in text
-    assert "Open" in text
-    assert "(Open" not in text
+def test_what_is_stale_is_counted_and_explained_once(tmp_path):
+    run = Run(make(tmp_path / "run", CELLS, seeds=TEN))
+    run.__dict__["stale"] = set(run.cells.query("seed in [1, 2, 7]")["cell"])
+    run.__dict__["unchecked"] = set(run.cells.query("seed == 0")["cell"])
+    text = " ".join(str(cbobench.compare(run)).split())
+    assert "10/10 (3 stale, 1 unchecked)" in text
+    for phrase in ("stale: played by code that has changed since; ", "unchecked: it is not"):
+        assert text.count(phrase) == 1, "one line below the table, however many rows"
 
 
 def test_status_names_what_played_and_is_no_more(tmp_path, capsys, monkeypatch):
@@ -197,7 +149,7 @@ def test_the_legend_of_a_table_takes_two_lines(wide):
     assert "*best*; * no method is significantly better" in legend
     assert "k/n: k of n seeds got there, the others count as worst" in legend
     assert lines[start + 2].startswith("r: ")
-    assert lines[start + 3].startswith("more: ")
+    assert lines[start + 3].startswith("not shown at this width: intervals of ")
 
 
 @pytest.mark.parametrize(

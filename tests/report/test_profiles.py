@@ -21,6 +21,7 @@ from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, RATIOS
 from cbobench.report.style import SIZES
 from cbobench.results.folder import RunFolder
+from tests.report import made
 from tests.report.made import make
 
 NAN = np.nan
@@ -81,7 +82,13 @@ def test_profiles_by_hand(run):
     assert frame["share"].between(0, 1).all()
 
 
-def test_absolute_targets_are_those_of_coco(tmp_path):
+@pytest.fixture
+def cocos(monkeypatch):
+    """Made problems are COCO's."""
+    monkeypatch.setattr(made, "PROBLEM", "coco")
+
+
+def test_profiles_of_cocos_problems_have_cocos_targets(tmp_path, cocos, monkeypatch):
     """41 from 100 to 1e-6, five per decade; f* is not 1, which only relative targets look at."""
     values = {
         "A": [NAN, 100.0, 10.0, 1.0, 0.1, 0.1, 9e-5],
@@ -92,7 +99,7 @@ def test_absolute_targets_are_those_of_coco(tmp_path):
     }
     rounds = {("P", name): {"t": T, "simple_regret": [values[name]]} for name in values}
     small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
-    comparison = cbobench.compare(small_run, profile=True, absolute=True)
+    comparison = cbobench.compare(small_run, profile=True)
     frame = comparison.frame.set_index("algorithm_label")
     assert frame.filter(like="within_").to_dict("list") == {
         "within_10": [1, 1], "within_0.1": [1, 1], "within_0.0001": [1, 1], "within_1e-06": [0, 1]
@@ -107,14 +114,19 @@ def test_absolute_targets_are_those_of_coco(tmp_path):
     ]
     assert frame["solved_by_1"]["B"] == 1
     assert "targets COCO's 41 from 100 to 1e-06, in units of f" in " ".join(str(comparison).split())
-    relative = cbobench.compare(small_run, profile=True).frame.set_index("algorithm_label")
-    assert relative["solved_by_0.1"]["A"] == 0.5, (
-        "1 is within 50 and 5; the rounds of other targets are not reused"
-    )
-    with pytest.raises(
-        Misuse, match="absolute is about the targets of profiles; ask for profile too"
-    ):
-        cbobench.compare(small_run, absolute=True)
+    with SIZES["single"].context():
+        figure = Figure("p", "p", [Profile("performance")])
+        image, _ = compose(small_run, figure, SIZES["single"])
+    assert image.axes[0].get_xlabel() == "Precision x, in units of f"
+    plt.close(image)
+    monkeypatch.setattr(made, "PROBLEM", "rkhs-1d")
+    others = {("Q", name): columns for (_, name), columns in cells.items()}
+    rounds = {("Q", name): columns for (_, name), columns in rounds.items()}
+    plain = Run(make(tmp_path / "plain", others, seeds=[0], rounds=rounds))
+    relative = cbobench.compare(plain, profile=True).frame.set_index("algorithm_label")
+    assert relative["solved_by_0.1"]["A"] == 0.5, "1 is within 50 and 5"
+    with pytest.raises(Misuse, match="COCO's problems have targets of their own"):
+        cbobench.compare([small_run.folder.uri, plain.folder.uri], profile=True)
 
 
 def test_curves_are_steps_that_grow(run):

@@ -17,7 +17,6 @@ from scipy import stats
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.formats import UNJUDGED
 from cbobench.report.load import Run
 from cbobench.report.numbers import (
     describe_median_interval,
@@ -110,29 +109,12 @@ def test_what_was_never_reached_is_worse_than_any_value(run):
     assert "8/10" in text
 
 
-def test_a_few_seeds_that_carry_the_mean_are_marked(run):
-    frame = cbobench.summary(run)
-    assert row_of(frame, "P", "B")["violations_carried"]
-    assert not row_of(frame, "P", "A")["violations_carried"]
-    assert row_of(frame, "P", "B")["violations_low"] >= 0
-    assert "†" in str(cbobench.compare(run, metric="violations", means=True))
-    assert "†" not in str(cbobench.compare(run, metric="violations")), "no mean is shown"
-
-
-@pytest.mark.parametrize(("seeds", "small_run"), [(1, False), (2, True), (5, True), (6, False)])
-def test_too_few_seeds_to_judge_means_are_said_where_means_are_shown(tmp_path, seeds, small_run):
-    values = {("P", name): {"regret": [1.0, *[0.0] * (seeds - 2), 99.0][:seeds]} for name in "AB"}
-    folder = make(tmp_path / "run", values, seeds=range(seeds))
-    assert (UNJUDGED in str(cbobench.compare(folder, metric="regret", means=True))) == small_run
-    assert UNJUDGED not in str(cbobench.compare(folder, metric="regret")), "no mean is shown"
-
-
 def test_an_algorithm_more_moves_no_other_row(tmp_path):
     smaller, extra = (
         make(tmp_path / names, cells(names, ("Q",)), seeds=SEEDS) for names in ("AB", "ABC")
     )
     for produced in (
-        cbobench.summary, lambda source: cbobench.summary(source, by="binds"),
+        cbobench.summary,
         lambda source: cbobench.compare(source, against="A").frame.drop(columns="p_holm"),
     ):  # fmt: skip
         remaining = produced(extra)
@@ -143,7 +125,7 @@ def test_an_algorithm_more_moves_no_other_row(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"best": True}, {"ranks": True}, {"other": True}, {"by": "binds"}, {"by": "algorithm"}],
+    [{}, {"best": True}, {"ranks": True}, {"other": True}, {"by": "algorithm"}],
     ids=str,
 )
 def test_text_fits_the_terminal(run, options):
@@ -195,13 +177,15 @@ def test_every_quantity_is_asked_for_in_one_word(run):
             cbobench.compare(run, all=True, **options)
 
 
-def test_notes_take_four_lines(run):
-    """What an entry is, who is best, what to know of these cells, and where more is."""
-    entry, lead, facts, extra = cbobench.compare(run).table.note.splitlines()
-    assert lead == "r: no method is significantly better than all others"
+def test_notes_take_three_lines(run):
+    """What an entry is, who is best, and what is the matter with these cells, if anything is."""
+    entry, verdict = cbobench.compare(run).table.note.splitlines()
     assert entry.startswith("median [")
-    assert "the constraint binds" in facts
-    assert extra.startswith("more: --metric NAME ... or --all")
+    assert verdict == "r: no method is significantly better than all others"
+    part = Run(run.folder.uri)
+    part.__dict__["stale"] = {*part.cells["cell"][:1]}
+    *_, matters = cbobench.compare(part).table.note.splitlines()
+    assert matters.startswith("stale: played by code that has changed since; ")
 
 
 @pytest.mark.parametrize(
@@ -246,32 +230,6 @@ def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
     assert "*" not in text
     assert "R mean" not in text
     assert "[" not in text.splitlines()[3]
-
-
-def test_seeds_in_which_the_constraint_binds_stand_apart(run):
-    frame = cbobench.summary(run, by="binds")
-    assert list(frame["problem_label"].unique()) == [
-        "P: does not bind",
-        "Q: binds",
-        "Q: does not bind",
-    ]
-    apart = row_of(frame, "Q: binds", "A")
-    assert (apart["n"], apart["expected"]) == (4, 4)
-    np.testing.assert_allclose(apart["regret"], REGRET["A"][:4].mean() + 5, rtol=1e-12)
-    remainder = row_of(frame, "Q: does not bind", "A")
-    np.testing.assert_allclose(remainder["regret"], REGRET["A"][4:].mean() + 5, rtol=1e-12)
-    text = str(cbobench.compare(run))
-    assert (
-        "the constraint binds (the highest f is infeasible) in 0/10 seeds (P), 4/10 seeds (Q)"
-        in text
-    )
-    assert "the highest f is infeasible) in 4/10 seeds;" not in str(
-        cbobench.compare(run, only="Q/*")
-    )
-    assert "infeasible) in 4/10 seeds\n" in str(cbobench.compare(run, only="Q/*")), (
-        "of all problems that are shown"
-    )
-    assert "infeasible" not in str(cbobench.compare(run, by="binds"))
 
 
 def test_rows_by_algorithm(run):
@@ -557,7 +515,7 @@ def test_latex_is_what_a_paper_prints(run):
     expected = (
         "usepackage begin end caption label centering small setlength tabcolsep belowcaptionskip "
         "toprule midrule "
-        "bottomrule scriptsize mathbf rlap infty varphi mu dagger ddagger surd"
+        "bottomrule scriptsize mathbf rlap infty varphi mu dagger surd"
     )
     assert set(re.findall(r"\\([a-z]+)", text)) <= {*expected.split(), "ge", "le"}
     assert text.count(r"\begin{") == text.count(r"\end{")

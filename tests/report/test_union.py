@@ -201,7 +201,7 @@ def test_a_list_of_unlike_set_ups_says_so_and_marks_nothing(parts, unlike, tmp_p
     alone = cbobench.run(SUITE | {"algorithms": ["cei"]}, out=tmp_path / "alone", cpus=0).folder
     assert main(["compare", str(alone), str(unlike["designed"]), "--union", "--metric", "V+"]) == 0
     unfair = capsys.readouterr().out
-    assert "\ninitial design differs: none for cei, sobol 3 for mine; " in unfair
+    assert "\ninitial design differs: none for cei, sobol 3 for mine\n" in unfair
     assert not re.search(r"[])\d]\* |\* best", unfair)
     assert main(["compare", str(parts[1]), "--union", "--metric", "V+"]) == 0
     fair = capsys.readouterr().out

@@ -21,7 +21,7 @@ COMMANDS = (
     ["compare", "--ranks"],
     ["compare", "--profile"],
     ["compare", "--target", "0.5"],
-    ["compare", "--by", "binds"],
+    ["show"],
     ["claims"],
 )
 

@@ -145,20 +145,18 @@ def test_a_call_sends_heartbeats(small_suite, run, monkeypatch):
 def test_a_call_is_heard_while_its_finished_run_is_merged(small_suite, run, monkeypatch, cpus):
     """To merge takes minutes, in which another call would take its cells over."""
     monkeypatch.setattr(lease, "HEARTBEAT_SECONDS", 0.01)
-    write, written = lease._write_lease, []
+    write, written = lease._write_lease, threading.Event()
 
-    def write_and_count(*arguments):
-        written.append(arguments)
+    def write_and_tell(*arguments):
+        written.set()
         write(*arguments)
 
     def merge_slowly(folder, watcher):
-        before, deadline = len(written), time.monotonic() + 10
-        while len(written) == before and time.monotonic() < deadline:
-            time.sleep(0.01)
-        heard.append(len(written) > before)
+        written.clear()
+        heard.append(written.wait(10))
 
     heard = []
-    monkeypatch.setattr(lease, "_write_lease", write_and_count)
+    monkeypatch.setattr(lease, "_write_lease", write_and_tell)
     monkeypatch.setattr("cbobench.sweep.run.compact_if_large", merge_slowly)
     assert execute(plan(Call(small_suite(horizon=20), out=run, cpus=cpus))).played == 12
     assert heard == [True]

@@ -32,6 +32,7 @@ SUITE = {
 READING = (
     ["status"],
     ["compare"],
+    ["show"],
     ["figures", "--metric", "regret", "--out", "drawn"],
     ["claims"],
     ["status", "--format", "json"],
