@@ -316,11 +316,9 @@ def as_record(finding: Finding) -> dict[str, Any]:
         "rates": finding.rates and finding.rates._asdict(),
         "where": finding.places,
         "problems": list(finding.problems),
-        "axes": dict(finding.axes),
         "settings": finding.settings,
         "n": finding.n,
         "expected": finding.expected,
-        "cpu_minutes": round(finding.seconds / 60, 2),
         "note": finding.note,
         "parts": parts,
     }

@@ -13,7 +13,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -148,12 +148,8 @@ class Finding:
 
     Attributes:
         places: the suites, with the problems' labels.
-        suites: their names.
         problems: registered names.
-        axes: the swept parameters with their values here, {"algorithm or problem.parameter":
-            value}.
         settings: the decisive settings in words.
-        costs: seconds of computing behind it, by run and pair.
         note: what the runs lack, if they hold nothing of the claim.
         near: whether they have the claim's problem.
         rates: of its self-replication; None if that was not simulated.
@@ -162,20 +158,12 @@ class Finding:
     claim: Claim
     verdict: Verdict
     places: str
-    suites: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
-    axes: Mapping[str, Any] = field(default_factory=dict)
     settings: str = ""
-    costs: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     near: bool = False
     rates: Rates | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Of computing."""
-        return sum(self.costs.values())
 
     @property
     def held(self) -> int:
@@ -226,19 +214,17 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
     """
     for claim in claims:
         is_tested = False
-        for case, axes in _pool_runs(runs, claim) if claim.across else _cases(runs, claim):
+        for case in _pool_runs(runs, claim) if claim.across else _cases(runs, claim):
             # A case that says nothing, such as one without a complete seed, is no finding.
             if parts := judge(claim.test(case)):
                 is_tested = True
-                yield _conclude(claim, case, axes, parts, draws)
+                yield _conclude(claim, case, parts, draws)
         if not is_tested:
             near = any(_list_problems(run, claim) for run in runs)
             yield Finding(claim, "not in these runs", "", note=_missing(runs, claim), near=near)
 
 
-def _conclude(
-    claim: Claim, case: Case, axes: Mapping[str, Any], parts: list[Part], draws: int
-) -> Finding:
+def _conclude(claim: Claim, case: Case, parts: list[Part], draws: int) -> Finding:
     """The finding of a claim's parts in one setting."""
     rates = replicate(claim, case, draws) if draws else None
     if rates and rates.contradicted > SIGNIFICANT:
@@ -251,17 +237,9 @@ def _conclude(
         claim,
         verdict_of(parts),
         case.places,
-        suites=tuple(dict.fromkeys(play.run.record.suite for play in case.plays)),
         problems=tuple(dict.fromkeys(play.problem.name for play in case.plays)),
         parts=tuple(parts),
-        axes=axes,
         settings=describe_settings(case, claim.within),
-        costs={
-            f"{play.run.folder}: {play.problem.title}/{play.algorithm.title}": float(
-                play.final("seconds").sum()
-            )
-            for play in case.plays
-        },
         rates=rates,
     )
 
@@ -304,21 +282,8 @@ def _select_problems(run: Run, claim: Claim) -> list[Variant]:
     ]
 
 
-def _find_axes(
-    chosen: Iterable[Variant], candidates: Sequence[Variant], within: Sequence[str]
-) -> dict[str, Any]:
-    """The values in which chosen variants differ from candidates of their names, by
-    "name.parameter".
-    """
-    return {
-        f"{variant.name}.{parameter}": variant.values.get(parameter)
-        for variant in chosen
-        for parameter in varying_parameters(select_named(candidates, variant.name), within)
-    }
-
-
-def _cases(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """One case per choice of variants in a run, with the values swept."""
+def _cases(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
+    """One case per choice of variants in a run."""
     names = {*claim.algorithms, *claim.optional}
     for run in runs:
         problems = _select_problems(run, claim)
@@ -331,21 +296,11 @@ def _cases(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, 
             )
             plays = tuple(play for pair in pairs if (play := Play(run, *pair)).expected)
             if plays and {play.algorithm.name for play in plays} >= set(claim.algorithms):
-                # What varies `within` a choice is no axis, so that any variant of a name stands for
-                # all.
-                yield (
-                    Case(plays),
-                    _find_axes((v[0] for v in chosen_problems.values()), problems, claim.within)
-                    | _find_axes(
-                        (v[0] for v in chosen_algorithms.values()), algorithms, claim.within
-                    ),
-                )
+                yield Case(plays)
 
 
-def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """One case per choice of plays from different runs whose common parameters agree, with the
-    values swept.
-    """
+def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
+    """One case per choice of plays from different runs whose common parameters agree."""
     # Of runs that hold the same play, the one with the most seeds counts.
     largest: dict[tuple[str, str, int], Play] = {}
     for run in runs:
@@ -359,18 +314,12 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[tuple[Case, dict[s
             if play.expected > (largest[key].expected if key in largest else 0):
                 largest[key] = play
     plays = [*largest.values()]
-    problems = [*{play.problem.key: play.problem for play in plays}.values()]
-    algorithms = [*{play.algorithm.key: play.algorithm for play in plays}.values()]
     options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
     for combination in itertools.product(*options):
         if all(
             _share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)
         ):
-            yield (
-                Case(combination),
-                _find_axes((play.problem for play in combination), problems, claim.within)
-                | _find_axes((play.algorithm for play in combination), algorithms, claim.within),
-            )
+            yield Case(combination)
 
 
 def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:

@@ -243,7 +243,7 @@ def measured(names: Sequence[str], draws: int = DRAWS) -> Stored:
     return {
         **trace_origin(names),
         "cpu_minutes": round(seconds / 60, 1),
-        "rows": [{k: v for k, v in as_record(one).items() if k != "cpu_minutes"} for one in found],
+        "rows": [as_record(one) for one in found],
     }
 
 

@@ -599,9 +599,8 @@ def test_each_setting_is_a_finding(tmp_path):
         ],
     )
     setting_findings = list(findings([Run(tmp_path / "run")], [claim]))
-    assert [f.axes["ckb-ucb.beta_scale"] for f in setting_findings] == [0.1, 1.0]
-    assert all(f.seconds > 0 for f in setting_findings)
-    assert "beta_scale 0.1" in setting_findings[0].settings
+    said = [finding.settings for finding in setting_findings]
+    assert ["beta_scale 0.1" in said[0], "beta_scale 1.0" in said[1]] == [True, True]
 
 
 def made_up(name, **values):
@@ -638,7 +637,7 @@ def test_readings_of_one_method_are_not_multiplied():
     )
 
 
-def test_claims_across_runs_know_their_axes_and_whose_a_setting_is(tmp_path):
+def test_claims_across_runs_say_whose_a_setting_is(tmp_path):
     """Methods from two runs go together where they agree; a name that a problem has, too, is said
     with its owner.
     """
@@ -653,10 +652,7 @@ def test_claims_across_runs_know_their_axes_and_whose_a_setting_is(tmp_path):
         below("regret", case.of("rpol-ucb")[0], case.of("admmbo")[0])
     ], across=True)  # fmt: skip
     setting_findings = list(findings([Run(tmp_path / "one"), Run(tmp_path / "two")], [claim]))
-    assert [dict(f.axes) for f in setting_findings] == [
-        {"rpol-ucb.lam": lam, "admmbo.lam": lam} for lam in (0.1, 1.0)
-    ]
-    assert [f.suites for f in setting_findings] == [("one", "two")] * 2
+    assert len(setting_findings) == 2, "one for each λ"
     settings = setting_findings[0].settings.split(", ")
     assert settings.count("scaled true") == settings.count("admmbo: scaled true") == 1
 
