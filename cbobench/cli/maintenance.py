@@ -224,7 +224,6 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
             "files": condition.files,
             "cells": condition.cells,
             "expected": condition.expected,
-            "without_digest": condition.unsigned,
             "damaged": [
                 {"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged
             ],
@@ -270,11 +269,6 @@ def _describe_condition(condition: Verification) -> list[str]:
             len(condition.orphans),
             "task",
             "rounds without cells yet: {}; they do not count, and the next run goes on",
-        ),
-        (
-            condition.unsigned,
-            "file",
-            "{} of an older version without digests: changed values may pass there",
         ),
     )
     return lines + [text.format(count_noun(count, noun)) for count, noun, text in counts if count]

@@ -14,7 +14,7 @@ from cbobench.report.groups import Arena, Group, group_by
 from cbobench.report.load import Run
 from cbobench.report.quantities import LACKS
 from cbobench.report.selection import Selection
-from cbobench.results.provenance import mixed_note, name_arithmetic
+from cbobench.results.provenance import mixed_note
 from cbobench.results.schema import FITTED
 from cbobench.words import count_noun, list_names
 
@@ -290,7 +290,7 @@ def find_arithmetic(groups: Iterable[Group]) -> set[str]:
     """The kinds of arithmetic that played the good cells of some groups, as far as they are
     known.
     """
-    return {kind for group in groups for kind in _list_arithmetic(group) if kind is not None}
+    return {kind for group in groups for kind in group.words("arithmetic") if kind is not None}
 
 
 def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
@@ -300,19 +300,12 @@ def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
     kinds: dict[tuple[Any, ...], set[str]] = {}
     played: dict[tuple[Any, ...], int] = {}
     for group in groups:
-        for seed, kind in zip(group.seeds.tolist(), _list_arithmetic(group), strict=True):
+        for seed, kind in zip(group.seeds.tolist(), group.words("arithmetic"), strict=True):
             if kind is not None:
                 kinds.setdefault((*group.arena, seed), set()).add(kind)
                 played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
     compared = [seed for seed, count in played.items() if count > 1]
     return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
-
-
-def _list_arithmetic(group: Group) -> list[str | None]:
-    """The kind of arithmetic that played each good cell of a group, by seed; None where that is not
-    known.
-    """
-    return [*map(name_arithmetic, group.words("arithmetic"), group.words("cpu"))]
 
 
 def find_cpus(groups: Iterable[Group]) -> set[str]:

@@ -35,7 +35,6 @@ from cbobench.results.bundle import (
 from cbobench.results.digests import PLAYED, Digests, digest_table
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import FILE, Manifest
-from cbobench.results.provenance import name_arithmetic
 from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
 from cbobench.results.reader import Reader
 from cbobench.results.schema import DICTIONARY
@@ -225,7 +224,7 @@ def _describe_tables(
         },
         "rounds": rounds,
         "cpus": sorted({*cpus} - {None}),
-        "arithmetic": sorted({*map(name_arithmetic, arithmetic, cpus)} - {None}),
+        "arithmetic": sorted({*arithmetic} - {None}),
         "libraries": sorted({*libraries}),
         "sources": {title: sorted(hashes) for title, hashes in code.items()},
         "cost": {"seconds": total, "cpu_hours": total / 3600},

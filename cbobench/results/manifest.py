@@ -106,7 +106,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, content: dict[str, Any], path: str) -> Manifest:
-        """Return the manifest that a file holds. Files of older versions hold no digest.
+        """Return the manifest that a file holds.
 
         Raises:
             DamagedRun: it is not what cbobench writes, or was changed since.
@@ -114,7 +114,7 @@ class Manifest:
         refuse_version(path, content.get("schema"))
         try:
             manifest = cls._of(content)
-            is_unchanged = content.get(DIGEST) in (None, content_digest(content))
+            is_unchanged = content[DIGEST] == content_digest(content)
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
             reason = one_line(error)
             raise DamagedRun(f"{path} is not what cbobench writes ({reason})") from error

@@ -77,13 +77,6 @@ def cpu_kind() -> str:
     return ", ".join(filter(None, (_model(), *blas_kernels(), widest_features())))
 
 
-def name_arithmetic(arithmetic: str | None, cpu: str | None) -> str | None:
-    """Return the kind of arithmetic of a cell; files of older versions recorded the kind of CPU
-    alone, or nothing.
-    """
-    return f"not recorded, {cpu}" if arithmetic is None and cpu is not None else arithmetic
-
-
 def mixed_note(kinds: Collection[str]) -> str:
     """Return a warning about cells played in several kinds of arithmetic, or "" for a single
     kind.

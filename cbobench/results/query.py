@@ -21,7 +21,6 @@ from cbobench.errors import DamagedRun
 from cbobench.results.folder import REPAIR, SHARD, FileGone, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import NO_POSITION as NO_POSITION
 from cbobench.results.manifest import Manifest, locate
-from cbobench.results.provenance import name_arithmetic
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import schema
@@ -75,12 +74,9 @@ class PublishedCells:
         return {origin.cpu for origin in self._origins_of(rows) if origin.cpu is not None}
 
     def arithmetic(self, rows: NDArray[np.int64]) -> set[str]:
-        """Return the known kinds of arithmetic that played some rows (see `name_arithmetic`)."""
-        return {
-            kind
-            for o in self._origins_of(rows)
-            if (kind := name_arithmetic(o.arithmetic, o.cpu)) is not None
-        }
+        """Return the known kinds of arithmetic that played some rows."""
+        kinds = {origin.arithmetic for origin in self._origins_of(rows)}
+        return {kind for kind in kinds if kind is not None}
 
     def _origins_of(self, rows: NDArray[np.int64]) -> list[Origin]:
         return [self.origins[i] for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]

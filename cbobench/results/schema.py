@@ -14,8 +14,6 @@ from cbobench.errors import DamagedRun, show
 from cbobench.metrics import METRICS, REWARD_STEPS
 
 SCHEMA_VERSION = 5
-READABLE = (4, SCHEMA_VERSION)
-"""Versions that are read. Files of version 4 hold every metric, and no f_star and f_plus."""
 FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {
     "compression": "zstd",
@@ -44,20 +42,8 @@ RECOMMENDATION_RULE = 3
 no noise; with 3, `scbo`, `furbo` and BoTorch's methods go by their models where there is noise.
 Cells of rules before 2 do not say theirs.
 """
-ADDED_COLUMNS = {
-    "cpu",
-    "arithmetic",
-    "failed_evaluations",
-    "failed_fits",
-    "f_star",
-    "f_plus",
-    *RECOMMENDED,
-    RULE,
-    FITTED,
-}
-"""Columns that the first files of a readable version do not have: null there, which means
-unknown.
-"""
+ADDED_COLUMNS = {RULE, FITTED}
+"""Columns that the first files of this version do not have: null there, which means unknown."""
 
 _KEYS = [
     ("cell", pa.string()),
@@ -70,11 +56,10 @@ _VECTOR = pa.list_(pa.float64())
 
 def refuse_version(path: str, version: object) -> None:
     """Raise `DamagedRun` if a file has a schema version that this cbobench does not read."""
-    if version not in READABLE:
+    if version != SCHEMA_VERSION:
         raise DamagedRun(
-            f"{path} has schema version {show(version)}, this cbobench reads {READABLE[0]} to "
-            f"{READABLE[-1]}; "
-            "use the version that wrote it, or a new run folder"
+            f"{path} has schema version {show(version)}, this cbobench reads {SCHEMA_VERSION}; use "
+            "the version that wrote it, or a new run folder"
         )
 
 

@@ -2,11 +2,10 @@
 request.
 
 Each file is read to its last byte (pages have checksums) and compared with its footer, with the
-requested cells, and
-with the other files of its task: the last round of each cell must have the values of its row. Then
-its digest is checked. Files of older versions have no checksums or digests, and pass without. A
-digest finds accidents, not forgery. Kept simulations are compared with their digests. Not read are
-`drivers/` and `quarantine/`, which say what happened: no result comes from them.
+requested cells, and with the other files of its task: the last round of each cell must have the
+values of its row. Then its digest is checked, which finds accidents, not forgery. Kept simulations
+are compared with their digests. Not read are `drivers/` and `quarantine/`, which say what happened:
+no result comes from them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from cbobench.results.lease import Lease, find_orphans, refuse_played
 from cbobench.results.manifest import (
     CALLS,
     CHANGED,
-    DIGEST,
     FILE,
     REMAKE,
     Manifest,
@@ -36,7 +34,7 @@ from cbobench.results.manifest import (
 )
 from cbobench.results.rounds import cell_codes, equal_or_nan
 from cbobench.results.schema import KINDS
-from cbobench.results.simulations import SIMULATIONS_FOLDER, read_simulation
+from cbobench.results.simulations import SIMULATIONS_FOLDER, file_of, read_simulation
 from cbobench.suite.cells import Cells
 from cbobench.words import count_noun
 
@@ -77,8 +75,6 @@ class Verification:
         twice: number of cells published by several tasks with the same attempt and the same
             results.
         cells, expected: whole published cells, and requested cells (None without a manifest).
-        unsigned: number of files without a digest, of older versions; changed values may pass
-            there.
     """
 
     files: int = 0
@@ -88,7 +84,6 @@ class Verification:
     twice: int = 0
     cells: int = 0
     expected: int | None = None
-    unsigned: int = 0
 
     def add_damage(self, file: str, why: str) -> None:
         """Add a damaged file."""
@@ -195,7 +190,6 @@ def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest |
         try:
             content = folder.read_json(file)
             manifest = Manifest.from_json(content, file)
-            verification.unsigned += DIGEST not in content
             if call and manifest.calls != call:
                 raise DamagedRun("holds another call")
         except DamagedRun as error:
@@ -211,9 +205,9 @@ def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest |
 
 def _check_simulations(folder: RunFolder, verification: Verification) -> None:
     for name in folder.calls(SIMULATIONS_FOLDER):
-        file = f"{SIMULATIONS_FOLDER}/{name}.json"
+        file = file_of(name)
         try:
-            verification.unsigned += not read_simulation(folder, name)[1]
+            read_simulation(folder, name)
         except Misuse:  # removed meanwhile
             continue
         except DamagedRun as error:
@@ -227,8 +221,7 @@ def _check_file(
     """Return a row of each cell of a file, or None if it is damaged or gone."""
     file = f"{kind}/{task}.parquet"
     try:
-        rows, unsigned = _read_checked(folder, kind, task, manifest)
-        verification.unsigned += unsigned
+        rows = _read_checked(folder, kind, task, manifest)
     except FileGone:
         return None
     except DamagedRun as error:
@@ -239,12 +232,8 @@ def _check_file(
     return rows
 
 
-def _read_checked(
-    folder: RunFolder, kind: str, task: str, manifest: Manifest | None
-) -> tuple[Rows, bool]:
-    """Return a row of each cell of a file, and whether the file lacks a digest. Raises
-    `DamagedRun`.
-    """
+def _read_checked(folder: RunFolder, kind: str, task: str, manifest: Manifest | None) -> Rows:
+    """Return a row of each cell of a file. Raises `DamagedRun`."""
     footer = folder.footer(kind, task)
     rows = (
         _last_rounds(folder.row_groups(kind, task))
@@ -266,10 +255,9 @@ def _read_checked(
         if manifest is not None:
             _check_request(cell, row, manifest)
     # The digest comes last: it says that something has changed, and the checks above say what.
-    signed = "digest" in footer
-    if signed and not folder.digest_matches(kind, task):
+    if not folder.digest_matches(kind, task):
         raise DamagedRun(CHANGED)
-    return rows, not signed
+    return rows
 
 
 def _rows_by_cell(table: pa.Table) -> Rows:

@@ -81,7 +81,6 @@ def played(kinds, arena=("P", 5), cpu=None):
         ([played({0: "x"}), played({0: "y"}, ("Q", 5))], (0, 0)),
         ([played({0: "x"}), played({0: "y"}, ("P", 6))], (0, 0)),
         ([played({0: "x"}), played({0: None})], (0, 0)),  # nothing is known of it
-        ([played({0: "x"}), played({0: None}, cpu="A 1")], (1, 1)),
         ([played({0: "x", 1: "y"})], (0, 0)),
     ],
 )

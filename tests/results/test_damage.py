@@ -57,7 +57,7 @@ DAMAGE = {
     "record": (lambda run: (run / "run.json").write_text("{not json"), "is not JSON"),
     "schema": (
         lambda run: edit(run, r'"schema": \d+', '"schema": 99'),
-        "has schema version 99, this cbobench reads 4",
+        "has schema version 99, this cbobench reads 5",
     ),
     "grid": (lambda run: edit(run, '"grids"', '"grits"'), "is not what cbobench writes"),
     "edited record": (

@@ -233,30 +233,6 @@ def test_a_call_under_the_name_of_another_is_found(small_run, tmp_path):
     ]
 
 
-def test_files_without_digests_are_read_and_counted(played, capsys):
-    """Those of older versions."""
-    _, run = played
-    for kind in ("cells", "rounds"):
-        for file in files(run, kind):
-            table = pq.read_table(file)
-            footer = json.loads(table.schema.metadata[FOOTER])
-            del footer["digest"]
-            file.write_bytes(
-                parquet(table.replace_schema_metadata({FOOTER: json.dumps(footer).encode()}))
-            )
-    for file in (run / "run.json", *(run / "invocations").iterdir()):
-        content = json.loads(file.read_text())
-        del content["digest"]
-        file.write_text(json.dumps(content))
-    assert main(["verify", str(run)]) == 0
-    head, note = capsys.readouterr().out.splitlines()
-    assert head == "0 of 8 files are damaged; 12 of 12 cells are whole"
-    assert note == "  8 files of an older version without digests: changed values may pass there"
-    assert compact(open_run(run)) == (3, 1)
-    verdict = verify(open_run(run))
-    assert (verdict.damaged, verdict.unsigned) == ([], 2), "what is written now has them"
-
-
 def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
     """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others
     have them, too.
