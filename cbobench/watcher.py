@@ -1,6 +1,4 @@
-"""Who is told what happens while a suite is planned and played, and is asked whether what takes
-long is to go on.
-"""
+"""Who is told what happens while a suite is planned and played."""
 
 from __future__ import annotations
 
@@ -9,18 +7,13 @@ from typing import Any
 
 
 class Watcher:
-    """Hears nothing and lets everything go on; what listens derives it and takes what it wants to
-    hear.
+    """Hears nothing; what listens derives it and takes what it wants to hear.
 
     What it raises ends the sweep, as a fault of the sweep's own would.
     """
 
     def note(self, text: str) -> None:
         """Hear one line: who plays, what takes long, what is overdue or lost."""
-
-    def ask(self, question: str) -> bool:
-        """Say whether to go on with what takes as long as the question says."""
-        return True
 
     def began(self, counter: Any) -> None:
         """Hear that the first task is about to begin; a `RoundCounter` counts what is played."""
@@ -39,16 +32,13 @@ SILENT = Watcher()
 
 @dataclass(frozen=True)
 class Watchers(Watcher):
-    """Several that are told in order; they go on only if all say so."""
+    """Several that are told in order."""
 
     members: tuple[Watcher, ...]
 
     def note(self, text: str) -> None:
         for watcher in self.members:
             watcher.note(text)
-
-    def ask(self, question: str) -> bool:
-        return all(watcher.ask(question) for watcher in self.members)
 
     def began(self, counter: Any) -> None:
         for watcher in self.members:

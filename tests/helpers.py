@@ -65,21 +65,15 @@ def load(suite: Any, **choices: Any) -> Suite:
 
 
 class Listener(Watcher):
-    """Keeps what it is told; `answer` is what it says where it is asked."""
+    """Keeps what it is told."""
 
-    def __init__(self, answer: bool = True) -> None:
-        self.answer = answer
+    def __init__(self) -> None:
         self.notes: list[str] = []
-        self.questions: list[str] = []
         self.counters: list[Any] = []
         self.receipts: list[Any] = []
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-
-    def ask(self, question: str) -> bool:
-        self.questions.append(question)
-        return self.answer
 
     def began(self, counter: Any) -> None:
         self.counters.append(counter)

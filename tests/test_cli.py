@@ -247,6 +247,17 @@ def test_show(run, name, kind):
     assert all(p["name"] in out for p in content["parameters"])
 
 
+def test_show_imports_nothing_that_a_suite_names(run, tmp_path, monkeypatch):
+    """It is how to look at somebody else's, before it may run code."""
+    (tmp_path / "loaded.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "theirs.yaml"
+    path.write_text("suite: theirs\nhorizon: 3\nproblems: [loaded:Evil]\nalgorithms: [random]\n")
+    code, out, _ = run("show", path)
+    assert code == 0
+    assert "loaded:Evil" in out
+
+
 def test_a_suite_of_ones_own_is_shown_as_shipped_ones_are(run, small_suite):
     path = small_suite(extra="# \u202e of a stranger\n")
     assert run("show", path)[:2] == (0, path.read_text().replace("\u202e", "\\u202e"))

@@ -379,7 +379,9 @@ def test_the_examples_of_names_run_and_their_methods_play(tmp_path, monkeypatch,
 def test_what_can_be_played_is_not_refused(kind):
     problem = tables.made(*tables.KINDS[kind])
     for name in ALGORITHMS.names():
-        method = params.build(ALGORITHMS.get(name), {})
+        cls = ALGORITHMS.get(name)
+        parameters = {parameter.name for parameter in params.params_of(cls)}
+        method = params.build(cls, dict.fromkeys(problem.unknown & parameters, 0.5))
         if method.needs <= tables.offers()[kind] and not (
             isinstance(method, LibraryMethod) and method.missing()
         ):

@@ -35,7 +35,6 @@ class Queue(Simulator):
     source = "a plug-in"
     about = "speeds of two machines"
     low, high, m = (0.5, 0.5), (3.0, 3.0), 1
-    pilot: int = 8
     repeats: int = 2
 
     def simulate(self, x, gen):
@@ -120,7 +119,7 @@ suite: plug-in
 horizon: 4
 seeds: 2
 problems: [{module}:Queue, {module}:Bowl]
-algorithms: [{module}:Penalty, {module}:Uniform, {module}:Centre]
+algorithms: [{module}:Penalty: {{B: 5, G: 2, R: 1}}, {module}:Uniform, {module}:Centre]
 """
 METHODS = ("Penalty", "Uniform", "Centre")
 DEEP = {

@@ -22,6 +22,7 @@ from cbobench.algorithms.fitting import (
     KERNEL,
     KernelChoice,
     check_fit,
+    check_noise,
     find_obstacle,
     is_fitted,
 )
@@ -71,6 +72,7 @@ class ADMMBO(OneRun):
     about = "Bayesian optimisation by ADMM; after it stops, its incumbent"
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"coordinates", "feedback at once"})
+    takes_untold = True
     cost = "O(c t²) for c candidates"
 
     kernel: KernelChoice = param("auto", KERNEL)
@@ -115,6 +117,7 @@ class ADMMBO(OneRun):
 
     def check(self, problem: Problem) -> None:
         check_fit(self.kernel, problem, find_obstacle(problem))
+        check_noise(self.lam, problem)
 
     def posterior_kind(self, problem: Problem) -> Kind:
         return "observations"
@@ -188,7 +191,10 @@ class ADMMBO(OneRun):
 
     def _values_at_played(self) -> Array:
         """f and g at the played actions, (1 + m, c)."""
-        return self.model.observed if self.values == "observed" else self.model.at_played()[0]
+        if self.values == "posterior":
+            return self.model.at_played()[0]
+        observed = self.model.observed
+        return np.where(np.isnan(observed), self.model.at_played()[0], observed)
 
     def _pull(self, points: Array) -> Array:
         """ρ/2 Σ_i |x - z_i + y_i/ρ|² of points x (q, d), (q,)."""

@@ -65,7 +65,7 @@ class Optimiser(Protocol):
 
     def tell(self, x: Any, f: float, g: Array) -> None:
         """Learn the observation at x: the objective f, to be maximised, and g (m,), feasible if all
-        are <= 0.
+        are <= 0. Of a run that failed before any had succeeded f is 0, and of no meaning.
 
         x is the point that was played, (d,), or the index if `ask` gave one. A round is one `ask`
         and one `tell`. With several evaluations under way (see `Given.parallel`), further asks come

@@ -43,8 +43,9 @@ class Setting:
         constraints: m.
         horizon: T.
         norm, sup: bounds on RKHS norms and on absolute values of (f, g_1, ..., g_m), (S, 1 + m).
-        noise: sub-Gaussian constants R of the observations, (S, 1 + m).
-        slater: delta, (S,).
+        noise: sub-Gaussian constants R of the observations, (S, 1 + m). These, norm and sup are
+            infinite where nobody knows them.
+        slater: delta, (S,); NaN where nobody knows it.
         seed_set: mask of actions known to be safe, (S, n), or None.
         streams: the algorithm's own randomness.
         delayed: whether feedback arrives late.
@@ -276,9 +277,14 @@ class OneRun(Algorithm):
 
     Subclasses write `start_one`, `ask_one` and `tell_one`; arrays there have no replicate axis.
     With `late`, a round is told with its t and its action, after further asks.
+
+    Class attributes:
+        takes_untold: whether it is told NaN for an f that nobody knows, of a run that failed before
+            any had succeeded; else 0 stands for it.
     """
 
     needs = frozenset({"feedback at once"})
+    takes_untold: ClassVar[bool] = False
 
     setting: Setting = state()
 
@@ -365,10 +371,13 @@ class OneRun(Algorithm):
             feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]
         ):
             played, was_asked = self.under_way.pop(round_number)
+            f = values.f
+            if values.lacks_f and not self.takes_untold:
+                f = np.where(np.isnan(f), 0.0, f)
             for s, run in enumerate(self.runs):
                 action = played[s] if played.ndim == 2 else int(played[s])
                 (run.tell_one if was_asked else run.observe_one)(
-                    round_number, action, float(values.f[s]), values.g[s]
+                    round_number, action, float(f[s]), values.g[s]
                 )
 
     @property

@@ -24,7 +24,7 @@ from cbobench.gp.beliefs import Belief, Explore, RandName, RandUCB, Thompson
 from cbobench.gp.kernels import Array
 from cbobench.gp.parts import Parts, Truncated, truncate
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback
+from cbobench.problems.base import Fact, Feedback
 
 
 @dataclass(kw_only=True)
@@ -68,6 +68,10 @@ class CKB(Optimistic):
     )
 
     dual: Array = state()
+
+    def reads(self) -> tuple[Fact, ...]:
+        of_width: tuple[Fact, ...] = ("R",) if isinstance(self.beta, str) else ()
+        return "B", "G", "delta", *of_width
 
     def prepare(self) -> None:
         delta = self.setting.margin(self.delta)
@@ -226,6 +230,9 @@ class SCGPUCB(OptimisticReward):
     )
 
     queue: Array = state()
+
+    def reads(self) -> tuple[Fact, ...]:
+        return "B", "R", "delta"
 
     def prepare(self) -> None:
         self.queue = np.zeros((self.setting.replicates, self.setting.constraints))  # Q(1) = 0

@@ -12,7 +12,8 @@
 With fitted models every seed has models of its own, and whatever theorems say of λ, β, B, G and γ
 is a heuristic: B and G are norms under the problem's kernel, γ is the gain under the kernel of the
 moment. The noise variance is fitted where λ is `theory`, which then serves β alone, or `scaled`;
-with `lam: true`, or a number, it is that, and the rest is fitted. Fitted models are for boxes, and
+with `lam: true`, or a number, it is that, and the rest is fitted. Of a simulator nobody knows R, so `lam: true` is
+refused there. Fitted models are for boxes, and
 for finite sets with coordinates; feedback must arrive at once.
 """  # noqa: E501
 
@@ -85,6 +86,15 @@ def find_obstacle(task: Problem | Setting, joint: bool = False) -> str:
     if joint and count > MOST:
         return f"sample paths of {count:,} actions take O(n³); allowed: {MOST:,}, or given"
     return ""
+
+
+def check_noise(lam: float | str, problem: Problem) -> None:
+    """Raise `Misuse` if λ is to be R², and nobody knows R."""
+    if lam == "true" and "R" in problem.unknown:
+        raise Misuse(
+            "lam is true, which is R², and R of this problem is not known; give lam: NUMBER, or "
+            "leave it out"
+        )
 
 
 def check_fit(kernel: KernelChoice, problem: Problem, obstacle: str) -> None:

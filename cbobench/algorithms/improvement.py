@@ -8,7 +8,13 @@ from typing import Literal, cast
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.fitting import Bilog, find_obstacle, is_fitted, undecided_functions
+from cbobench.algorithms.fitting import (
+    Bilog,
+    check_noise,
+    find_obstacle,
+    is_fitted,
+    undecided_functions,
+)
 from cbobench.algorithms.score import PENDING, Pending, ScoreAlgorithm
 from cbobench.errors import Misuse
 from cbobench.gp.anchored import best_feasible, step_from_best
@@ -107,6 +113,7 @@ class ConstrainedEI(ScoreAlgorithm):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
+        check_noise(self.lam, problem)
         actions, obstacle = problem.actions, find_obstacle(problem)
         if not isinstance(actions, Box) or not is_fitted(self.kernel, problem, obstacle):
             return
@@ -186,11 +193,11 @@ class ConstrainedEI(ScoreAlgorithm):
     def targets(self, feedback: Feedback) -> Array:
         g = bilog(feedback.g) if self.bilog is True else feedback.g
         values = np.concatenate([feedback.f[:, None], g], axis=1)
-        return (
-            values
-            if self.fits
-            else np.concatenate([values, np.ones_like(feedback.f)[:, None]], axis=1)
-        )
+        if self.fits:
+            return values
+        # Where f is not told, the constant is not either: then the centre stands for f.
+        is_told = np.where(np.isnan(feedback.f), 0.0, 1.0)
+        return np.concatenate([values, is_told[:, None]], axis=1)
 
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         super().absorb(played, feedback)

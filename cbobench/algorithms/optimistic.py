@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE, Setting
-from cbobench.algorithms.fitting import find_obstacle
+from cbobench.algorithms.fitting import check_noise, find_obstacle
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore
@@ -32,7 +32,7 @@ from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.gp.single import noise_variance, true_noise
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Feedback, Problem
+from cbobench.problems.base import Actions, Fact, Feedback, Problem
 
 EMPTY = -1e-9  # tolerance on -Σ [LCB_g]⁺ within which a polished point counts as allowed
 
@@ -85,6 +85,17 @@ class OptimisticReward(ScoreAlgorithm):
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
+        lacking = [
+            name
+            for name in self.reads()
+            if name in problem.unknown and isinstance(getattr(self, name), str)
+        ]
+        if lacking:
+            numbers = ", ".join(f"{name}: NUMBER" for name in lacking)
+            raise Misuse(
+                f"it reads {', '.join(lacking)} of the problem, which nobody knows; give {numbers}"
+            )
+        check_noise(self.lam, problem)
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
         if self.lam == "true" and not self.is_fitted(problem):
@@ -119,6 +130,16 @@ class OptimisticReward(ScoreAlgorithm):
     def width_form(self) -> float | WidthForm:
         """Return which β `theory` means."""
         return self.beta
+
+    def reads(self) -> tuple[Fact, ...]:
+        """Return which facts this method must know: of a stated width none."""
+        return ("B", "R") if isinstance(self.beta, str) else ()
+
+    def bound(self, name: Fact, norm: Array, sup: Array) -> Array:
+        """Return bounds (S, q) from B or G (see `read_bound`); 0 where the method reads none."""
+        if name not in self.reads():
+            return np.zeros_like(norm)
+        return read_bound(name, getattr(self, name), norm, sup)
 
     @property
     def bounds(self) -> Array:
@@ -180,7 +201,7 @@ class OptimisticReward(ScoreAlgorithm):
         return "features" if joint and kind == "cheapest" else kind
 
     def set_bounds(self, setting: Setting) -> None:
-        self.bound_f = read_bound("B", self.B, setting.norm[:, :1], setting.sup[:, :1])
+        self.bound_f = self.bound("B", setting.norm[:, :1], setting.sup[:, :1])
 
     def cheapest(self, functions: int) -> SharedPosterior:
         s = self.setting
@@ -247,9 +268,9 @@ class OptimisticReward(ScoreAlgorithm):
             if self.lam == "true"
             else self.regulariser
         )
-        self.width = Width(
-            self.bounds, self.noise_constants(), lam=lam, shares=self.events(), **options
-        )
+        reads_noise = "R" in self.reads()
+        noise = self.noise_constants() if reads_noise else np.zeros_like(self.bounds)
+        self.width = Width(self.bounds, noise, lam=lam, shares=self.events(), **options)
 
     def round_width(self, t: int) -> Array:
         """Return β_t of the explored functions, (S, q)."""
@@ -319,6 +340,9 @@ class Optimistic(OptimisticReward):
         """
         return UCB(+1), UCB(-1)
 
+    def reads(self) -> tuple[Fact, ...]:
+        return (*super().reads(), "G") if isinstance(self.beta, str) else ()
+
     @property
     def bounds(self) -> Array:
         """Return B and every G_j, (S, 1 + m)."""
@@ -326,7 +350,7 @@ class Optimistic(OptimisticReward):
 
     def set_bounds(self, setting: Setting) -> None:
         super().set_bounds(setting)
-        self.bound_g = read_bound("G", self.G, setting.norm[:, 1:], setting.sup[:, 1:])[:, :, None]
+        self.bound_g = self.bound("G", setting.norm[:, 1:], setting.sup[:, 1:])[:, :, None]
 
 
 def design_features(design: Array, box: Box) -> Array:

@@ -76,6 +76,10 @@ class Penalised(OptimisticReward):
 
     def set_bounds(self, setting: Setting) -> None:
         norm, sup = setting.norm, setting.sup
+        self.bound_f = np.zeros_like(norm[:, :1])
+        self.bound_g = np.zeros_like(norm[:, 1:])
+        if not self.reads():
+            return
         self.bound_f = read_bound(
             "B", "norm" if self.B == "composite" else self.B, norm[:, :1], sup[:, :1]
         )

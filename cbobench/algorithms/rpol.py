@@ -26,7 +26,7 @@ from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.params import param, state
-from cbobench.problems.base import Feedback, Problem
+from cbobench.problems.base import Fact, Feedback, Problem
 
 NOT_LATE = (
     "the model holds plays under way, of which no covariance is known before the values are; "
@@ -121,6 +121,9 @@ class RPOLCensored(RPOL):
         # one covariance under delays too: it holds all played actions
         return self.cheapest(functions)
 
+    def reads(self) -> tuple[Fact, ...]:
+        return "B", "R", "G"  # also where the width is stated, for what is under way
+
     def noise_constants(self) -> Array:
         return super().noise_constants() + self._observation_bound()
 
@@ -147,7 +150,7 @@ class RPOLCensored(RPOL):
         self.history.append(self.chosen)
         if feedback.arrivals is None:
             self.informed[:] = True
-            self.posterior.update(self.chosen, self.targets(feedback))
+            self.posterior.update(self.chosen, self.told_values(feedback))
             return
         # A play enters at once with the value 0, so that variances count it; values are revealed as
         # they arrive.

@@ -20,6 +20,7 @@ from cbobench.algorithms.fitting import (
     Bilog,
     KernelChoice,
     check_fit,
+    check_noise,
     find_obstacle,
     is_fitted,
     undecided_functions,
@@ -87,6 +88,7 @@ class SCBO(OneRun):
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     needs = frozenset({"coordinates", "feedback at once"})
     late = True
+    takes_untold = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
     kernel: KernelChoice = param("auto", KERNEL)
@@ -148,6 +150,7 @@ class SCBO(OneRun):
     def check(self, problem: Problem) -> None:
         obstacle = find_obstacle(problem)
         check_fit(self.kernel, problem, obstacle)
+        check_noise(self.lam, problem)
         if self.copula and not is_fitted(self.kernel, problem, obstacle):
             raise Misuse(
                 "copula is true, but the kernel is given; allowed: kernel: fit, or copula: false"

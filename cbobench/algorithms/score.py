@@ -193,6 +193,15 @@ class ScoreAlgorithm(Algorithm):
         values[:, 0], values[:, 1:] = feedback.f, feedback.g  # half of what joining them costs
         return values
 
+    def told_values(self, feedback: Feedback) -> Array:
+        """Return `targets`, in which the prior's mean stands for an f that nobody knows, but for
+        fitted models, which take it as it is.
+        """
+        values = self.targets(feedback)
+        if feedback.lacks_f and not self.fits:
+            return np.where(np.isnan(values), 0.0, values)
+        return values
+
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         """Return the round's belief from moments at k points, with the round's `widths`: (S, 1) of
         f or (S, p) of all.
@@ -520,13 +529,13 @@ class ScoreAlgorithm(Algorithm):
         """Update the posterior with a whole round: actions (S,), or (S, d) of the cube, and f and g
         observed there.
         """
-        self.posterior.update(played, self.targets(feedback))
+        self.posterior.update(played, self.told_values(feedback))
         self.told += 1
 
     def _keep(self, played: Actions, feedback: Feedback) -> None:
         """Update the model that recommends with a whole round, if it is another one."""
         if self.evidence is not None:
-            self.evidence.update(played, self.targets(feedback))
+            self.evidence.update(played, self.told_values(feedback))
         self.learned += 1
 
     def recommend(self, t: int) -> Actions | None:

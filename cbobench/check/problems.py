@@ -28,11 +28,10 @@ from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.derivation import derive, find_contradictions, write_reference
 from cbobench.problems.optimum import check_formula, search
+from cbobench.problems.simulated import place
 from cbobench.problems.simulator import Simulator
 from cbobench.rng import generator
 
-SEED_ROUNDS, SEED_PLAYS = 140, 7
-"""Rounds and plays of one seed that the laws of a problem make."""
 POWER = 13  # log2 of the points that a search for a better optimum samples
 
 
@@ -69,15 +68,6 @@ class Draws:
         if isinstance(actions, Finite):
             return rng.integers(actions.n, size=(count, replicates))
         return actions.scale(rng.random((count, replicates, actions.d)))
-
-
-def count_simulations(problem: Simulator) -> tuple[int, int]:
-    """Return how many simulations the laws take about, in all and after the first pilot."""
-    noisy, always = problem.noisy, problem.measure == "always"
-    pilot = 1 + 2 * problem.pilot_points if noisy else problem.pilot_points
-    repeats = problem.repeats * noisy
-    later = SEED_ROUNDS * (1 + repeats * always) + SEED_PLAYS * repeats * (not always)
-    return pilot + later, later
 
 
 def states_optimum(draws: list[Draws]) -> bool:
@@ -215,6 +205,21 @@ def repeatable(draws: Draws) -> Iterator[Finding]:
             "draw from the generators of draw() and the streams of feedback(), never from a global "
             "one; keep no state outside the instances and the channel, read no clock",
         )
+    elif isinstance(draws.problem, Simulator) and not draws.problem.noisy:
+        yield from _find_noise(draws)
+
+
+def _find_noise(draws: Draws) -> Iterator[Finding]:
+    """Other generators give other values, though the class says that there is no noise."""
+    problem = draws.problem
+    assert isinstance(problem, Simulator)
+    points = place(draws.draw_actions(1, len(SEEDS))[0], problem.inputs is not None)
+    first, second = (
+        problem.observe(points, [generator("check", word, seed) for seed in SEEDS])[0]
+        for word in ("one", "other")
+    )
+    if not np.array_equal(first, second, equal_nan=True):
+        yield Finding("noisy is False, but simulate depends on its generator", "say noisy = True")
 
 
 def alone_as_beside(draws: Draws) -> Iterator[Finding]:

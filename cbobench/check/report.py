@@ -20,10 +20,9 @@ from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder
-from cbobench.problems.simulator import Simulator
 from cbobench.registry import registry_of
 from cbobench.surroundings import Surroundings, take_replaced
-from cbobench.words import count_noun, duration
+from cbobench.words import count_noun
 
 Law = Callable[[Any], Iterator[Finding]]
 OF_METHODS: dict[str, Law] = {
@@ -43,9 +42,6 @@ OF_PROBLEMS: dict[str, Law] = {
     "repeatable": problems.repeatable,
     "same bits in any block": problems.alone_as_beside,
 }
-FEWEST = {"repeats": 0, "pilot": 8}
-"""Parameters with which a simulator simulates least; one without noise has no repeats."""
-LONG = 5.0  # seconds from which on it is said how long simulations will take
 MAKING = ("can be made", "constraints as declared", "can be prepared")
 WIDTH = 30  # width of the names
 GATES = {*MAKING, DERIVED, "plays", "repeatable"}
@@ -94,8 +90,7 @@ def laws_on(
     Args:
         name: registered, or an import path.
         settings: parameters other than the defaults.
-        data: where the problem is prepared. It is told in a line how much a simulator simulates,
-            before it does, and how long that will take.
+        data: where the problem is prepared.
         only: these laws, besides those about building it; none for all.
         short: of an algorithm, without the law that takes many rounds, in fewer rounds and places.
 
@@ -182,27 +177,11 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
     draws: list[problems.Draws] = []
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        problem = params.build(cls, settings)
-        if problem.simulates:
-            named = [
-                f"--set {name}={n}" for name, n in FEWEST.items() if getattr(problem, name) > n
-            ]
-            fewer = (
-                named
-                if problem.noisy
-                else [setting for setting in named if "repeats" not in setting]
-            )
-            about = f"about {_round(problems.count_simulations(problem)[0])} simulations"
-            data.watcher.note(f"{about}; fewer with {' '.join(fewer)}" if fewer else about)
-        draws.append(problems.Draws(name, problem))
+        draws.append(problems.Draws(name, params.build(cls, settings)))
         yield from ()
 
     def can_be_prepared(draw: problems.Draws) -> Iterator[Finding]:
         draw.problem.prepare(data)
-        if isinstance(draw.problem, Simulator):
-            _, later = problems.count_simulations(draw.problem)
-            if (seconds := later * draw.problem.pilot_facts.seconds) >= LONG:
-                data.watcher.note(f"about {_round(later)} simulations to come, {duration(seconds)}")
         yield from ()
 
     # A class that cannot be made may still be told what its documentation lacks; then each law
@@ -216,11 +195,6 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
     for law, judge in OF_PROBLEMS.items():
         if law != OPTIMUM or problems.states_optimum(draws):
             yield law, draws, judge
-
-
-def _round(number: int) -> str:
-    """Return a number with two digits that count: 3,600."""
-    return f"{int(float(f'{number:.2g}')):,}"
 
 
 def format_verdict(verdict: Verdict) -> str:

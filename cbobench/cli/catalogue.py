@@ -14,8 +14,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument
-from cbobench.errors import Misuse, printable, reraise_stop, unknown
-from cbobench.errors import show as show_text
+from cbobench.errors import printable, reraise_stop, unknown
 from cbobench.report.formats import render
 from cbobench.report.text_table import Code, TextTable
 
@@ -58,11 +57,6 @@ def add_commands(command: Commands) -> None:
             "name", help="registered, module:Class of your own, a suite's file, or a run or bundle"
         ),
         PLAIN_OR_JSON,
-        argument(
-            "--simulations",
-            action="store_true",
-            help="count a suite's simulations; imports the simulators that it names",
-        ),
     )
 
     data = command(
@@ -175,12 +169,7 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
     name = options.name
     if name in resources.suites() or Path(name).suffix in (".yaml", ".yml"):
         _show_suite(resources.find_suite(name), options)
-        return 0
-    if options.simulations:
-        raise Misuse(
-            f"--simulations counts those of a suite, and {show_text(name)} is none; leave it out"
-        )
-    if _is_run(name):
+    elif _is_run(name):
         _show_run(name, options)
     else:
         _show_class(options)
@@ -220,13 +209,6 @@ def _show_suite(path: Path, options: argparse.Namespace) -> None:
     else:
         lines = path.read_text(encoding="utf-8").rstrip().splitlines()
         print("\n".join(map(printable, lines)))
-    if options.simulations:
-        from cbobench.call import Call
-        from cbobench.suite.text import read_suite
-
-        # beside the suite, which may go into a file
-        for line in read_suite(Call(path)).count_simulations():
-            print(printable(line), file=sys.stderr)
 
 
 def _show_class(options: argparse.Namespace) -> None:
@@ -270,8 +252,7 @@ def _facts_of_models(cls: type[Any]) -> dict[str, str]:
 
     try:
         problem = params.build(cls, {})
-        if not problem.simulates:  # its actions are known without a pilot, which may take hours
-            problem.prepare(DataFolder())
+        problem.prepare(DataFolder())
     except BaseException as error:  # a user's problem may raise anything
         reraise_stop(error)
         return {}  # a problem that needs files, or parameters, is not there by default

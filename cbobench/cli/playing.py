@@ -100,9 +100,6 @@ def add_commands(command: Commands) -> None:
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
     run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
     run.add_argument(
-        "--yes", action="store_true", help="ask nothing: go on where a pilot takes minutes or more"
-    )
-    run.add_argument(
         "--dry-run", action="store_true", help="say what would be played, how long and how large"
     )
 
@@ -142,10 +139,7 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
     call = Call(**{field.name: choices[field.name] for field in fields(Call)})
     if options.dry_run:
         return _estimate(call)
-    is_asked = (
-        not options.yes and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    )
-    sweep_plan = plan(call, _Person(is_asked))
+    sweep_plan = plan(call, _Notes())
     terminal = Terminal(sweep_plan)
     finish = _Finish(sweep_plan, terminal, resume_command, sys.stdout)
     try:
@@ -168,13 +162,12 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
 
 def _estimate(call: Call) -> int:
     """Print what a call would play."""
-    from cbobench.sweep.dry_run import estimate, time_limit
+    from cbobench.sweep.dry_run import estimate
     from cbobench.sweep.plan import plan
 
-    watcher = _DryRun()
+    watcher = _Notes("dry run: ")
     cpus, whose = 0 if call.engine == "inline" else call.cpus, ""
-    deadline = time_limit()
-    sweep_plan = plan(call, watcher, deadline)
+    sweep_plan = plan(call, watcher)
     if call.address is not None:
         from cbobench.sweep.ray_start import count_cluster_cpus
 
@@ -183,33 +176,19 @@ def _estimate(call: Call) -> int:
         if cpus == 0:
             cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
     unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
-    lines = [estimate(sweep_plan, cpus, watcher, whose, deadline), *unplayable]
+    lines = [estimate(sweep_plan, cpus, watcher, whose), *unplayable]
     print("\n".join(lines))
     return 0
 
 
-class _DryRun(Watcher):
-    def note(self, text: str) -> None:
-        print(f"dry run: {text}", file=sys.stderr, flush=True)
-
-
 @dataclass(frozen=True)
-class _Person(Watcher):
-    """Whoever sits at the terminal, while a suite is planned."""
+class _Notes(Watcher):
+    """Prints what is noted while a suite is planned."""
 
-    is_asked: bool
+    prefix: str = ""
 
     def note(self, text: str) -> None:
-        print(printable(text), file=sys.stderr, flush=True)
-
-    def ask(self, question: str) -> bool:
-        """Ask whether to go on, until that is clear; an end of input is a no."""
-        while self.is_asked:
-            print(f"{printable(question)}. Go on? [y/n] ", end="", file=sys.stderr, flush=True)
-            answer = sys.stdin.readline().strip().lower()
-            if answer in ("y", "yes", "n", "no", ""):
-                return answer.startswith("y")
-        return True
+        print(f"{self.prefix}{printable(text)}", file=sys.stderr, flush=True)
 
 
 @dataclass

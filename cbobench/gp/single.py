@@ -109,14 +109,16 @@ class RunningScale:
         self.amplitude = np.ones((replicates, functions))
 
     def add(self, values: Array) -> None:
-        """Add one observation of every function, (S, p)."""
-        self.low = np.minimum(self.low, values)
-        self.high = np.maximum(self.high, values)
+        """Add one observation of every function, (S, p); NaN where f is not told."""
+        self.low = np.fmin(self.low, values)
+        self.high = np.fmax(self.high, values)
         if not self.enabled:
             return
-        self.centre[:, 0] = (self.low[:, 0] + self.high[:, 0]) / 2
+        is_known = self.low[:, 0] <= self.high[:, 0]
+        low, high = (np.where(is_known, end[:, 0], 0.0) for end in (self.low, self.high))
+        self.centre[:, 0] = (low + high) / 2
         spread = np.maximum(np.abs(self.low), np.abs(self.high)) / 2
-        spread[:, 0] = (self.high[:, 0] - self.low[:, 0]) / 4
+        spread[:, 0] = (high - low) / 4
         self.amplitude = np.where(spread > 0, spread, 1.0)
 
     def unit_noise(self, lam: float | Array) -> Array:
@@ -141,6 +143,14 @@ class RunningScale:
         """Return the first of the `moments` alone."""
         p = self.amplitude.shape[1]
         return mean[:, :p] + self.centre[:, :, None] * (1 - mean[:, p:])
+
+
+def with_constant(values: Array) -> Array:
+    """Return values (p, c) beside those of a constant 1, (p + 1, c): both are 0 where f is not
+    told, so that the centre stands for it.
+    """
+    is_told = np.where(np.isnan(values[:1]), 0.0, 1.0)
+    return np.concatenate([np.where(np.isnan(values), 0.0, values), is_told])
 
 
 class Cube:
@@ -224,12 +234,12 @@ class RunData:
         return len(self.played)
 
     def tell(self, inputs: NDArray[Any], values: Array) -> None:
-        """Condition on values (p,) at one action, (1,) or (1, d).
+        """Condition on values (p,) at one action, (1,) or (1, d); f is NaN where it is not told.
 
         Raises:
-            CellFailure: a value is not a number.
+            CellFailure: another value is not a number.
         """
-        if not np.isfinite(values).all():
+        if np.isinf(values).any() or np.isnan(values[1:]).any():
             raise CellFailure("an observation is not a number")
         self.played = np.concatenate([self.played, inputs])
         self.observed = np.concatenate([self.observed, values[:, None]], axis=1)
@@ -309,7 +319,9 @@ class RunModel(RunData):
 
     def tell(self, inputs: NDArray[Any], values: Array) -> None:
         super().tell(inputs, values)
-        self.posterior.update(inputs, (values if self.fitted else np.append(values, 1.0))[None])
+        if self.fitted is None:
+            values = with_constant(values[:, None])[:, 0]
+        self.posterior.update(inputs, values[None])
         if isinstance(self.posterior, OwnNoise):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 

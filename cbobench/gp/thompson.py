@@ -28,7 +28,7 @@ from cbobench.gp.kernels import Array, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask
-from cbobench.gp.single import AT_ONCE, RunData, normal_scores
+from cbobench.gp.single import AT_ONCE, RunData, normal_scores, with_constant
 
 BLOCK = 48  # actions per block
 # added to drawn variances in units of the prior's; ten times more if no factor exists
@@ -91,9 +91,10 @@ class ThompsonModel(RunData):
 
     def _standardised(self) -> list[Array]:
         """Return per factor the values of its functions, and of a constant 1."""
-        constant = np.ones((1, self.count))
-        values = self.observed[:, None] if self.noise_per_function else [self.observed]
-        return [np.concatenate([y, constant]) for y in values]
+        values = with_constant(self.observed)
+        if not self.noise_per_function:
+            return [values]
+        return [np.stack([y, values[-1]]) for y in values[:-1]]
 
     def _scaled(self, means: Sequence[Array]) -> Array:
         """Return means (p, q) from those of the unit GPs: per factor its functions' and the
@@ -260,7 +261,9 @@ class FittedThompson(ThompsonModel):
     def tell(self, inputs: NDArray[Any], values: Array) -> None:
         RunData.tell(self, inputs, values)
         if self.scored:
-            targets = np.concatenate([normal_scores(self.observed[:1]), self.observed[1:]])
+            # what is not told is the worst
+            f = np.where(np.isnan(self.observed[:1]), -np.inf, self.observed[:1])
+            targets = np.concatenate([normal_scores(f), self.observed[1:]])
             self.fitted.replace_values(targets[None, :, :-1])
             values = targets[:, -1]
         self.fitted.update(inputs, values[None])

@@ -36,7 +36,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
 from cbobench.gp.recommend import recommend_in_run
-from cbobench.opponents.library import CubeRun, LibraryMethod, silence_library
+from cbobench.opponents.library import CubeRun, LibraryMethod, fill_untold, silence_library
 from cbobench.params import param
 
 Models = Literal["turbo", "default"]
@@ -96,7 +96,7 @@ class Opponent(CubeRun):
             return self.cube.action(self.sobol.next())
         with seed_torch(int(self.generator.integers(2**31))) as torch:
             x = torch.tensor(np.array(self.x), dtype=torch.double)
-            y = torch.tensor(np.array(self.y), dtype=torch.double)
+            y = torch.tensor(fill_untold(self.y), dtype=torch.double)
             self.fitted = []
             return self.cube.action(self.next(torch, x, y).reshape(-1).numpy())
 
@@ -115,7 +115,8 @@ class Opponent(CubeRun):
         """
         if not self.fitted:
             return None
-        points, values = (np.array(column) for column in zip(*self.every, strict=True))
+        points = np.array([x for x, _ in self.every])
+        values = fill_untold([y for _, y in self.every])
         actions, choices = self.cube.run.setting.actions, self.cube.choices
         with seed_torch(0) as torch:
             values = self.transform(torch, torch.tensor(values))
@@ -264,6 +265,7 @@ class BotorchMethod(LibraryMethod):
     """Base of BoTorch's methods."""
 
     late = True
+    takes_untold = True
     extra = "botorch"
     libraries = ("torch", "botorch")
     cost = "O(m t³) per fit, with PyTorch"

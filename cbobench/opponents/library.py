@@ -4,7 +4,7 @@ that installs them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -108,6 +108,16 @@ class CubeRun:
             return False
         self.best_initial = key
         return True
+
+
+def fill_untold(rows: Sequence[Array]) -> Array:
+    """Return rows (f, g_1, ..., g_m) as an array (n, 1 + m), in which the lowest f that was told
+    stands for one that was not (NaN); 0 before any.
+    """
+    values = np.array(rows)
+    is_untold = np.isnan(values[:, 0])
+    values[is_untold, 0] = 0.0 if is_untold.all() else np.nanmin(values[:, 0])
+    return values
 
 
 @contextmanager

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,7 @@ class Study:
         params = trial.params
         if self.space is not None and self.space.measured:
             params = self.space.code(self.space.configurations[x])
-        if params == trial.params:
+        if params == trial.params and not math.isnan(f):
             self.study.tell(trial, f)
         else:
             # Optuna has no other way to say that another point was evaluated; samplers leave failed
@@ -69,6 +70,8 @@ class Study:
             self._add(params, f, g)
 
     def _add(self, params: dict[str, Any], f: float, g: Array) -> None:
+        if math.isnan(f):
+            return
         trial = self.create_trial(
             value=f, params=params, distributions=self.sides, constraints=constraints(g)
         )
@@ -99,6 +102,7 @@ class OptunaMethod(LibraryMethod):
     """
 
     late = True
+    takes_untold = True
     optimiser_class = Study
 
     startup: int = param(10, "random points first (n_startup_trials)", at_least=1)

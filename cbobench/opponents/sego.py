@@ -13,7 +13,7 @@ from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod
+from cbobench.opponents.library import GivenCube, LibraryMethod, fill_untold
 from cbobench.params import param
 
 
@@ -55,9 +55,8 @@ class Suggestions:
         """
         seed = int(self.generator.integers(2**31))
         try:
-            return np.asarray(
-                self.optimiser.suggest(np.array(self.x), np.array(self.y), seed=seed)[0]
-            )
+            y = fill_untold(self.y) * np.array([-1.0, *[1.0] * self.cube.run.m])  # it minimises
+            return np.asarray(self.optimiser.suggest(np.array(self.x), y, seed=seed)[0])
         except BaseException as error:  # a panic of Rust is no Exception
             if type(error).__name__ != "PanicException":
                 raise
@@ -65,7 +64,7 @@ class Suggestions:
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         self.x.append(self.cube.unit(x))
-        self.y.append(np.array([-f, *g]))
+        self.y.append(np.array([f, *g]))
 
 
 @ALGORITHMS.register("egobox")
@@ -84,6 +83,7 @@ class SEGO(LibraryMethod):
     source = "egobox (Lafage 2022); Sasena (2002)"
     about = "expected improvement where models of the constraints say feasible (the egobox library)"
     cost = "O(m t³) per fit"
+    takes_untold = True
     extra = "egobox"
     libraries = ("egobox",)
 

@@ -19,7 +19,7 @@ from cbobench.gp.box_actions import Box, design
 from cbobench.gp.kernels import Array
 from cbobench.play.recommendations import Recommendations
 from cbobench.play.recorder import ChunkMetrics, Recorder
-from cbobench.problems.base import PILOT, Actions, Arrivals, Drawn, Feedback, Problem
+from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
 from cbobench.problems.past import FILE, take_past
@@ -61,9 +61,8 @@ class PlayOptions:
     Attributes:
         recommend_after: rounds after which the algorithm is asked for a recommendation, besides the
             last one.
-        initial: rounds of the initial design by its name, {"sobol": 10}, or {"pilot": 10} of a
-            simulator, whose actions are the same for every method; or {"file": past measurements}
-            (see `read_past`), which are told before round 1 and are no rounds.
+        initial: rounds of the initial design by its name, {"sobol": 10}; or {"file": past
+            measurements} (see `read_past`), which are told before round 1 and are no rounds.
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch"
             (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
@@ -136,9 +135,6 @@ class Play:
                     np.repeat(x[:, None], len(seeds), axis=1) for x in take_past(problem, count)
                 )
                 self.past = [(a, Feedback(v[:, 0], v[:, 1:])) for a, v in zip(*past, strict=True)]
-            elif name == PILOT:
-                first = problem.pilot_actions(count)
-                self.initial += list(np.repeat(first[:, None], len(seeds), axis=1))
             else:
                 self.initial += list(design(problem.actions, name, count, design_streams))
         self.setting = replace(self.setting, past=len(self.past))
@@ -152,7 +148,8 @@ class Play:
             problem.actions, self.instances, asked_after, problem.settle
         )
         self.dual_rounds: NDArray[np.int64] | None = None
-        # CPU time of the rounds (see `read_cpu_seconds`), which a busy machine does not change
+        # CPU time of the rounds (see `read_cpu_seconds`), which a busy machine does not change; of
+        # a simulator at least what its simulations took on the clock, as they may wait
         self.seconds = 0.0
         self.round = 0  # the present round
 
@@ -183,7 +180,7 @@ class Play:
 
     def _chunk(self, first: int, rounds: int, observers: Sequence[Observer]) -> Chunk:
         record = _Record(first, rounds, self.setting, self.problem.actions)
-        started = read_cpu_seconds()
+        started, simulated = read_cpu_seconds(), self.problem.simulated_seconds
         try:
             self._play_rounds(record, observers)
         except BaseException as error:  # a user's algorithm or channel may raise any error
@@ -195,7 +192,7 @@ class Play:
             raise
         record.check_finite()
         # a program that nobody waits for takes its time along
-        self.seconds += max(0.0, read_cpu_seconds() - started)
+        spent = max(0.0, read_cpu_seconds() - started)
         if record.has_duals:
             positive = (record.duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
@@ -204,6 +201,7 @@ class Play:
             first, record.answers, observations, record.arrivals
         )
         metrics = self.metrics.add(record.actions, recommended)
+        self.seconds += max(spent, self.problem.simulated_seconds - simulated)
         duals = record.duals if record.has_duals else None
         return Chunk(
             first, record.actions, self.metrics.reported(record.f), record.g, duals, metrics
@@ -256,6 +254,7 @@ class Play:
             ):
                 _check_feedback(feedback, *of_g)
                 record.is_late = record.is_late or feedback.arrivals is not None
+            record.lacks_f = record.lacks_f or feedback.lacks_f
             f[i] = feedback.f
             g[i] = feedback.g
             # What is told may come later than what is recorded.
@@ -279,6 +278,7 @@ class _Record:
         answers: recommendations by position; None for the incumbent.
         has_duals: whether the algorithm has dual variables.
         is_late: whether the problem itself delays what it gives, so that f and g are not yet known.
+        lacks_f: whether nothing is known of some f (see `Feedback`).
     """
 
     def __init__(self, first: int, rounds: int, setting: Setting, allowed: Finite | Box) -> None:
@@ -291,7 +291,7 @@ class _Record:
         self.g, self.duals = np.zeros((rounds, replicates, m)), np.zeros((rounds, replicates, m))
         self.arrivals: list[Arrivals | None] = [None] * rounds
         self.answers: dict[int, Actions | None] = {}
-        self.has_duals = self.is_late = False
+        self.has_duals = self.is_late = self.lacks_f = False
 
     def add_duals(self, i: int, duals: Array) -> None:
         """Take the dual variables after a round. Raises `CellFailure` for another shape."""
@@ -305,9 +305,8 @@ class _Record:
     def check_finite(self) -> None:
         """Refuse dual variables that are not finite, and observations unless they are late."""
         duals = self.duals
-        observations = (
-            np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([self.f, self.g])
-        )
+        f = np.where(np.isnan(self.f), 0.0, self.f) if self.lacks_f else self.f
+        observations = np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([f, self.g])
         finite_by_kind = [np.isfinite(values).all(axis=2) for values in (observations, duals)]
         is_finite = np.stack(finite_by_kind, axis=1)  # (rounds, 2, S)
         if is_finite.all():

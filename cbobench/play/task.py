@@ -39,7 +39,6 @@ from cbobench.play.watchdog import (
     watch_speed,
 )
 from cbobench.problems.base import Problem
-from cbobench.problems.data import Site
 from cbobench.problems.simulator import Simulator
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_unshared_folder
@@ -270,8 +269,8 @@ def play_task(
     """
     guard = _Guard(task, report, count)
     if isinstance(problem, Simulator):
-        store = SimulationStore(folder)
-        with problem.at(Site(store=store.of(task.pair.problem.name))):
+        store = SimulationStore(folder, task.pair.problem.name)
+        with problem.kept_in(store):
             answer = _play_task(problem, task, folder, guard)
         notes = tuple(store.describe_damage())
         return replace(answer, notes=notes) if notes and isinstance(answer, Receipt) else answer

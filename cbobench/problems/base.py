@@ -11,7 +11,6 @@ noisy channel. Metrics use the noise-free f and g of `Instances`, never what the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, ClassVar, Literal, Protocol
@@ -40,8 +39,10 @@ Ability = Literal[
 ]
 
 
-PILOT = "pilot"
-"""Name of the initial design that is made of a simulator's pilot (see `Problem.pilot_actions`)."""
+Fact = Literal["B", "G", "R", "delta"]
+"""What a method may read of a problem: bounds on f and on every g_j, the noise's constant, Slater's
+margin. Named as the parameters that state them.
+"""
 
 
 Inputs = dict[str, Any]
@@ -78,12 +79,14 @@ class Feedback:
     """Feedback after a round: noisy reward (S,) and constraint values (S, m) of the round's action.
 
     With delayed feedback f and g are NaN, and `arrivals` holds what reaches the learner in this
-    round instead.
+    round instead. With `lacks_f` some f are NaN: those of runs that failed before any had
+    succeeded, of which nothing is known but that they are infeasible.
     """
 
     f: Array
     g: Array
     arrivals: Arrivals | None = None
+    lacks_f: bool = False
 
     def costs(self, rectified: bool = False) -> Array:
         """Sum of the constraint values, or of their positive parts, that are told in this round,
@@ -126,7 +129,8 @@ class Feedback:
         values = self.arrivals.value.reshape(replicates, -1, 1 + m)
         rounds = self.arrivals.round.reshape(replicates, -1, 1 + m)[0, :, 0]
         for k, t in enumerate(rounds.tolist()):
-            yield t, Feedback(values[:, k, 0], values[:, k, 1:])
+            f = values[:, k, 0]
+            yield t, Feedback(f, values[:, k, 1:], lacks_f=bool(np.isnan(f).any()))
 
 
 Shown = Callable[[Array | None], Array]
@@ -168,12 +172,9 @@ class Problem:
         stated_facts: the values of `facts`, of a class that does not compute them.
 
     Attributes:
-        simulation_seconds: on the clock, of one simulation, as those of the pilot took; 0 before
-            it.
-        round_seconds: of the simulations of a seed-round.
-        pilot_seconds: of all simulations of the pilot.
-        pilot_points: how many points a full pilot has.
-        cut_short: whether a dry run ended the pilot early.
+        simulated_seconds: that its simulations have taken so far, on the clock.
+        unknown: which facts nobody knows of its functions, so that a method that reads them must be
+            given them.
     """
 
     name: ClassVar[str] = ""
@@ -184,11 +185,8 @@ class Problem:
     simulates: ClassVar[bool] = False
     kernel_is_known: bool = False
     stated_facts: ClassVar[tuple[str, str, str, str]] = ("finite", "1", "varies", "varies")
-    simulation_seconds: float = 0.0
-    round_seconds: float = 0.0
-    pilot_seconds: float = 0.0
-    pilot_points: int = 0
-    cut_short: bool = False
+    simulated_seconds: float = 0.0
+    unknown: frozenset[Fact] = frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Wraps `draw` so that all readers of a draw agree on what is feasible."""
@@ -252,12 +250,6 @@ class Problem:
         Raises:
             Misuse: missing or unreadable data, or no feasible action whatever the seed.
         """
-
-    def at(self, site: Any) -> AbstractContextManager[None]:
-        """Within the block, simulations run on the workers of a `Site` and are kept in its store,
-        if there are any.
-        """
-        return nullcontext()
 
     def identity(self) -> dict[str, Any]:
         """Part of a cell's id beyond the parameters, such as hashes of files."""
@@ -357,18 +349,6 @@ class Problem:
         raise self.lacks(
             "feedback(self, instances, streams)",
             "return a Channel, or derive FeedbackModel, which has one",
-        )
-
-    def pilot_actions(self, count: int) -> Actions:
-        """The first points of the pilot as actions: (count, d), or (count,) indices; the same for
-        every seed.
-
-        Raises:
-            Misuse: there is no pilot, as of every problem that is no `Simulator`.
-        """
-        name = type(self).__name__
-        raise Misuse(
-            f"{name} has no pilot, as it is no simulator; give initial: {{sobol: {count}}}, say"
         )
 
     def known_instance(self) -> Drawn | None:

@@ -145,11 +145,10 @@ class Delayed:
         feedback = self.inner.at(t, actions)
         observed = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
         due = t + self.draws.at(t).astype(np.intp)
-        for s, row in enumerate(due.tolist()):
-            for function, arrival_round in enumerate(row):
-                self.waiting.setdefault(arrival_round, []).append(
-                    (s, t, function, float(observed[s, function]))
-                )
+        is_told = ~(np.isnan(observed) & feedback.lacks_f)
+        for s, function in np.argwhere(is_told).tolist():
+            arrival = s, t, function, float(observed[s, function])
+            self.waiting.setdefault(int(due[s, function]), []).append(arrival)
         arrived = sorted(self.waiting.pop(t, []))
         columns = list(zip(*arrived, strict=True)) if arrived else [(), (), (), ()]
         replicate, rounds, functions = (np.array(c, dtype=np.intp) for c in columns[:3])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from cbobench.words import count_noun, list_names
 
 DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
 BOUNDS = {"at_most": 1.0, "at_least": -1.0}
+UNITLESS = "without a unit"
+"""In a problem's note, of a constraint whose bound is 0: how much it is violated has no measure."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,14 @@ class Rule:
         bound: in the column's units; 0 for the objective.
         noise: stated standard deviation of an observation in the column's units, None where none is
             stated.
+        unit: the stated unit of a simulator's constraint, None where none is stated.
     """
 
     column: str
     sign: float
     bound: float = 0.0
     noise: float | None = None
+    unit: float | None = None
 
     @property
     def requirement(self) -> str:
@@ -79,9 +83,11 @@ def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
     return Rule(name, DIRECTIONS[direction])
 
 
-def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
+def constraints_of(
+    declarations: Mapping[str, Any], further: Literal["noise", "unit"] = "noise"
+) -> list[Rule]:
     """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its
-    `noise` if it is stated.
+    `noise`, or of a simulator its `unit`, if that is stated.
 
     Raises:
         Misuse: anything else, or none.
@@ -95,11 +101,14 @@ def constraints_of(declarations: Mapping[str, Any]) -> list[Rule]:
                 "or both"
             )
         for key, value in bounds.items():
-            if key not in (*BOUNDS, "noise"):
-                raise unknown("key", key, [*BOUNDS, "noise"], location=f"{label}: ")
-            deviation(value, f"{label}: {key}", least=0.0 if key == "noise" else -np.inf)
+            if key not in (*BOUNDS, further):
+                raise unknown("key", key, [*BOUNDS, further], location=f"{label}: ")
+            deviation(value, f"{label}: {key}", least=-np.inf if key in BOUNDS else 0.0)
+        if bounds.get("unit") == 0:
+            raise Misuse(f"{label}: unit is 0; it must be above 0")
+        stated = {further: bounds.get(further)}
         rules += [
-            Rule(column, BOUNDS[key], float(bounds[key]), bounds.get("noise"))
+            Rule(column, BOUNDS[key], float(bounds[key]), **stated)
             for key in BOUNDS
             if key in bounds
         ]
@@ -115,13 +124,15 @@ def plain_rules(m: int) -> list[Rule]:
     return [Rule("f", 1.0), *(Rule(f"g_{j}", 1.0) for j in range(1, 1 + m))]
 
 
-def describe_rules(rules: Sequence[Rule], units: Array) -> str:
-    """What f and g are in the user's words, in units (1 + m,) of the columns'."""
+def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
+    """What f and g are in the user's words, in units of the columns', 1 + m of them (None: it has
+    none).
+    """
     objective, *limits = rules
     f = objective.column if objective.sign > 0 else f"minus {objective.column}"
     requirements = [
-        f"{rule.requirement} in units of {unit:.4g}"
-        for rule, unit in zip(limits, units[1:].tolist(), strict=True)
+        f"{rule.requirement} {UNITLESS if unit is None else f'in units of {unit:.4g}'}"
+        for rule, unit in zip(limits, units[1:], strict=True)
     ]
     return f"f = {f}; g: {list_names(requirements)}"
 
@@ -395,7 +406,7 @@ class Configurations(Problem):
             f", {count_noun(len(self.values), 'row')} of "
             f"{count_noun(len(self.means), 'configuration')}"
         )
-        return f"{describe_rules(self.rules, self.divisor)}; {summary}"
+        return f"{describe_rules(self.rules, self.divisor.tolist())}; {summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (

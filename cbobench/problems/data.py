@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
-from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.watcher import SILENT, Watcher
@@ -98,8 +96,7 @@ def sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a problem is prepared: original files, whom to tell and ask, and where simulations run
-    and are kept.
+    """Where a problem is prepared: original files, and whom to tell.
 
     Original files lie in the folder of `--data`, else CBOBENCH_DATA, else the cache of `data
     fetch`.
@@ -107,20 +104,12 @@ class Site:
     Args:
         folder: the folder of `--data`, or None.
         base: the folder that relative paths in a suite start from.
-        watcher: told in a line what a problem does that takes long, such as a simulator's pilot,
-            and asked whether a pilot of minutes is to go on.
-        pool: where simulations run (see `pilot.Pool`); None: in this process.
-        store: where those of the problem are kept (see `simulated.Store`); None: they are not.
-        deadline: of a dry run, by `monotonic`: pilots are cut short, say nothing, and start no
-            workers.
+        watcher: told in a line what a reader of the problem's numbers should know.
     """
 
     folder: Path | None = None
     base: Path = Path()
     watcher: Watcher = field(default=SILENT, repr=False, compare=False)
-    pool: Any = field(default=None, repr=False, compare=False)
-    store: Any = field(default=None, repr=False, compare=False)
-    deadline: float = inf
 
     def resolve(self, path: str) -> Path:
         """A path written in a suite: absolute, or relative to the suite's folder."""

@@ -20,10 +20,9 @@ Outcome = Literal["infeasible", "skip", "fail"]
 OUTCOMES = get_args(Outcome)
 MOST_RETRIES = 100
 ABOUT = (
-    "a failed evaluation: infeasible (counts as the worst f and g seen, or as those stated), "
-    "skip (the method is told "
-    "nothing), fail (ends the cell); {retry: k, then: ..., f: ..., g: ...} retries first, with "
-    "other random numbers"
+    "a failed evaluation: infeasible (counts as the worst f of the cell so far and a unit of every "
+    "g, or as those stated), skip (the method is told nothing), fail (ends the cell); {retry: k, "
+    "then: ..., f: ..., g: ...} retries first, with other random numbers"
 )
 
 
@@ -99,8 +98,16 @@ class FailureRule:
         g = measurements[:, 1:].max(axis=0, initial=-np.inf)
         # A failed evaluation must be infeasible, even if nothing infeasible has been measured.
         worst = np.where(g > 0, g, units_of(measurements[:, 1:]))
-        f = float(measurements[:, 0].min()) if self.f is None else self.f
-        return np.concatenate([[f], worst if self.g is None else self.g])
+        return self.with_stated(np.concatenate([measurements[:, :1].min(axis=0), worst]))
+
+    def with_stated(self, values: Array) -> Array:
+        """Return values (..., 1 + m) with those that are stated in their place."""
+        result = values.copy()
+        if self.f is not None:
+            result[..., 0] = self.f
+        if self.g is not None:
+            result[..., 1:] = self.g
+        return result
 
 
 def _is_finite(value: Any) -> bool:

@@ -44,9 +44,6 @@ class Forest(Simulator):
     }
     m = 2
 
-    pilot: int = param(
-        32, "simulations from which is estimated what learners may know", at_least=8, at_most=8192
-    )
     measure: Literal["always", "end"] = param(
         "end",
         "which points are simulated `repeats` times: all, or those recommended in the end",
@@ -60,7 +57,6 @@ class Forest(Simulator):
             raise Misuse(
                 f"the forest needs scikit-learn, which is not installed; {tell_install('sklearn')}"
             )
-        super().prepare(data)
 
     def simulate(self, x: Any, gen: np.random.Generator) -> Any:
         from sklearn.ensemble import RandomForestClassifier

@@ -159,6 +159,7 @@ class Drawn(ABC):
     Attributes:
         norm: bounds on RKHS norms of (f, g_1, ..., g_m), (S, 1 + m).
         noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
+            These, norm and sup are infinite where nobody knows them.
         sup: largest absolute values of (f, g_1, ..., g_m), (S, 1 + m).
         slater: delta = min(1, -min_x max_j g_j), (S,).
         f_star: reward of the best feasible action, (S,) or one for all, NaN where unknown; left out
@@ -359,9 +360,8 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
             raise CellFailure(
                 f"{name} of the drawn instances is of type {values.dtype}; it must be real numbers"
             )
-        wrong = np.isnan(values) if name == "norm" else ~np.isfinite(values)
-        if name in ("norm", "noise"):
-            wrong |= values < 0
+        is_bound = name in ("norm", "noise")
+        wrong = np.isnan(values) | (values < 0) if is_bound else ~np.isfinite(values)
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise CellFailure(
@@ -374,5 +374,5 @@ ALLOWED = {
     "f": "finite",
     "g": "finite",
     "norm": "at least 0, or infinite where unknown",
-    "noise": "at least 0 and finite",
+    "noise": "at least 0, or infinite where unknown",
 }

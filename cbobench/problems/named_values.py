@@ -41,12 +41,7 @@ def name_values(cls: Any) -> list[Rule]:
         )
     if not isinstance(limits, Mapping):
         raise Misuse(f"constraints is {show(limits)}; allowed: bounds by name, such as {LIMIT}")
-    rules = [objective_of(objective), *constraints_of(limits)]
-    if stated := next((rule.column for rule in rules if rule.noise is not None), None):
-        raise Misuse(
-            f"constraints: {show(stated)} states noise; the noise of a simulator is its own, "
-            "leave it out"
-        )
+    rules = [objective_of(objective), *constraints_of(limits, "unit")]
     if cls.m != len(rules) - 1:
         raise Misuse(f"{cls.__name__} says m beside its constraints; leave m out")
     return rules

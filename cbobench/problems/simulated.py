@@ -1,11 +1,11 @@
-"""The instances and the feedback of simulators, and what is known and kept of their runs."""
+"""The instances and the feedback of simulators, and what is kept of their runs."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import monotonic
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,63 +16,11 @@ from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Channel, Drawn, Feedback
 from cbobench.problems.channels import skip_failed
 from cbobench.rng import Streams, generator
+from cbobench.words import count_noun
 
 CACHE = 2**15  # cached points per replicate
 AT_ONCE = 2**12  # simulations per batch
-Runs = Callable[[Array, Sequence[np.random.Generator]], Array]
-"""Observed (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), one generator
-each.
-"""
 Seeds = Sequence[np.random.SeedSequence]
-
-
-@dataclass(frozen=True)
-class PilotFacts:
-    """What learners may be told of a simulator, in the units played.
-
-    Attributes:
-        shift, divisor: units played = (simulated - shift) / divisor, (1 + m,).
-        norm, noise, sup: of (f, g_1, ..., g_m), (1 + m,).
-        slater: the largest margin seen, NaN where no feasible point was.
-        share: share of the pilot's points that were feasible.
-        points: how many there were.
-        seconds: that a simulation took, on the clock.
-        failed: what a failed simulation counts as, (1 + m,).
-        failures: simulations of the pilot that failed, in words; "" if none did.
-    """
-
-    shift: Array
-    divisor: Array
-    norm: Array
-    noise: Array
-    sup: Array
-    slater: float
-    share: float
-    points: int
-    seconds: float
-    failed: Array
-    failures: str
-
-
-@dataclass(frozen=True)
-class SimulationCounts:
-    """How many simulations a simulator's pilot and plays take.
-
-    Attributes:
-        pilot: in all.
-        of_round: of a seed-round and its metrics.
-        recommended: at most, of a recommendation before the last round.
-        end: at most, of the recommendation after it.
-    """
-
-    pilot: int
-    of_round: int
-    recommended: int
-    end: int
-
-    def beside_rounds(self, recorded: int) -> int:
-        """At most, of the points that a cell with so many recorded rounds recommends."""
-        return (recorded - 1) * self.recommended + self.end
 
 
 @dataclass(frozen=True)
@@ -83,143 +31,28 @@ class SimulationResult:
         values: f and every g_j, (1 + m,); NaN if it failed.
         reason: why it failed; "" if it did not.
         seconds: on the clock.
-        drew: whether it drew random numbers, as far as that was looked at; it is not kept.
     """
 
     values: Array
     reason: str
     seconds: float
-    drew: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON, which keeps every bit; `values` is null if it failed."""
-        values = None if self.reason else self.values.tolist()
-        return {
-            "values": values,
-            "size": len(self.values),
-            "reason": self.reason,
-            "seconds": self.seconds,
-        }
+        """Return one that did not fail as JSON, which keeps every bit."""
+        return {"values": self.values.tolist(), "seconds": self.seconds}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> SimulationResult:
-        """Return the simulation that `to_json` described."""
-        values = content["values"]
-        numbers = (
-            np.full(int(content["size"]), np.nan)
-            if values is None
-            else np.array(values, dtype=np.float64)
-        )
-        return cls(numbers, str(content["reason"]), float(content["seconds"]))
+        """Return the result that `to_json` described."""
+        values = np.array(content["values"], dtype=np.float64)
+        return cls(values, "", float(content["seconds"]))
 
 
 class Store(Protocol):
-    """Keeps the results of simulations that take long.
-
-    Attributes:
-        on_disk: whether it is quick.
-        shared: whether workers share it at a time; only then are `begin` and the functions below it
-            of use.
-    """
-
-    on_disk: bool
-    shared: bool
+    """Keeps the results of simulations that take long."""
 
     def get(self, key: str) -> SimulationResult | None: ...
     def put(self, key: str, result: SimulationResult) -> None: ...
-    def begin(self, key: str) -> bool:
-        """Whether a simulation is to be run here; False if it runs already, here or elsewhere."""
-
-    def look(self, key: str) -> SimulationResult | None:
-        """A result that may have been kept a moment ago."""
-
-    def end(self, key: str) -> None:
-        """A simulation that began here is over."""
-
-    def wait(self, key: str, until: float) -> SimulationResult | None:
-        """The result of one that runs elsewhere; None if it gave none, or not until that time
-        (monotonic).
-        """
-
-
-class Stores(Protocol):
-    """Keeps the simulations of several problems."""
-
-    def of(self, problem: str) -> Store:
-        """What keeps those of the problem of that name."""
-
-
-# times what a simulation takes, after which one that runs elsewhere is no longer waited for ...
-PATIENCE = 3.0
-# ... but not before so many seconds: a busy machine may stop a process for that long
-LEAST_WAIT = 3.0
-
-
-Run = Callable[[list[int]], dict[int, SimulationResult]]
-"""Runs simulations by their numbers, and keeps their results."""
-
-
-def run_once(
-    store: Store, keys: Mapping[int, str], run: Run, step: int, seconds: float
-) -> dict[int, SimulationResult]:
-    """Run simulations so that of all workers one runs each; return them by number.
-
-    Those that run elsewhere are waited for last: nobody waits while it keeps others waiting, so
-    that no two wait for each other. One that takes far too long elsewhere is run here, too.
-
-    Args:
-        keys: of the simulations, by number.
-        step: how many run at a time.
-        seconds: that one takes.
-    """
-    results: dict[int, SimulationResult] = {}
-    elsewhere, numbers = list[int](), [*keys]
-    for first in range(0, len(numbers), step):
-        begun, running = _begin(store, keys, numbers[first : first + step])
-        elsewhere += running
-        results |= _run_begun(store, keys, run, begun)
-    for i in elsewhere:
-        results |= _wait_or_run(store, keys, run, i, max(LEAST_WAIT, PATIENCE * step * seconds))
-    return results
-
-
-def _begin(
-    store: Store, keys: Mapping[int, str], numbers: Sequence[int]
-) -> tuple[list[int], list[int]]:
-    """The numbers of those that begin here, and of those that run elsewhere."""
-    begun, elsewhere = list[int](), list[int]()
-    try:
-        for i in numbers:
-            (begun if store.begin(keys[i]) else elsewhere).append(i)
-    except BaseException:
-        for i in begun:  # others would wait for them
-            store.end(keys[i])
-        raise
-    return begun, elsewhere
-
-
-def _run_begun(
-    store: Store, keys: Mapping[int, str], run: Run, begun: list[int]
-) -> dict[int, SimulationResult]:
-    try:
-        # One that another worker has just ended is kept by now.
-        stored = {i: result for i in begun if (result := store.look(keys[i])) is not None}
-        return stored | run([i for i in begun if i not in stored])
-    finally:
-        for i in begun:
-            store.end(keys[i])
-
-
-def _wait_or_run(
-    store: Store, keys: Mapping[int, str], run: Run, i: int, patience: float
-) -> dict[int, SimulationResult]:
-    until = monotonic() + patience
-    while (result := store.wait(keys[i], until)) is None:
-        if store.begin(keys[i]):
-            return _run_begun(store, keys, run, [i])
-        if monotonic() >= until:
-            return run([i])
-    return {i: result}
 
 
 def succeeded(values: Array) -> NDArray[np.bool_]:
@@ -233,10 +66,10 @@ def place(actions: Actions, finite: bool) -> Array:
 
 
 class SimulatedInstances(Drawn):
-    """The instances of a simulator (see `Drawn`).
+    """The instances of a simulator (see `Drawn`), of whose functions nobody knows a bound.
 
     Args:
-        simulator: a prepared `Simulator`.
+        simulator: a `Simulator`.
         scenarios: seeds of the simulations that metrics average, for each of S replicates; where it
             has no noise, one.
 
@@ -245,7 +78,7 @@ class SimulatedInstances(Drawn):
         remeasures: whether the actions recommended in the end are then simulated, for their means.
         finite: whether actions are indices of a finite set; each is then a point with its index as
             coordinate.
-        point: the best known point, (d,), or None.
+        lowest: the lowest f that the rounds of a replicate have given, (S,); infinite before any.
     """
 
     exact = False
@@ -253,52 +86,78 @@ class SimulatedInstances(Drawn):
     seed_set = None
 
     def __init__(self, simulator: Any, scenarios: Sequence[Seeds]) -> None:
-        facts, replicates = simulator.pilot_facts, len(scenarios)
-        self.runs: Runs = simulator.runs
-        self.scenarios, self.noisy, self.finite = (
-            scenarios,
-            simulator.noisy,
-            simulator.inputs is not None,
-        )
+        self.simulator = simulator
+        self.scenarios = scenarios
+        self.noisy = simulator.noisy
+        self.finite = simulator.inputs is not None
         # Without noise an observation is what metrics are of;
         # with noise it is where nothing else is simulated.
         self.observed = self.noisy and (not simulator.repeats or simulator.measure == "end")
         self.remeasures = self.observed and simulator.repeats > 0
         # What was observed is known at no cost, in whatever round it is recommended.
         self.ends_only = simulator.measures_ends_only and not self.observed
-        of_functions = (facts.norm, facts.noise, facts.sup)
-        self.norm, self.noise, self.sup = (np.tile(fact, (replicates, 1)) for fact in of_functions)
-        self.slater = np.full(replicates, facts.slater)
+        replicates = len(scenarios)
+        shape = replicates, 1 + simulator.m
+        self.norm = np.full(shape, np.inf)
+        self.sup = np.full(shape, np.inf)
+        self.noise = np.full(shape, np.inf if self.noisy else 0.0)
+        self.slater = np.full(replicates, np.nan)
         self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
         self.answers: dict[int, tuple[Array, Array]] = {}
         self.cache: list[dict[bytes, Array]] = [{} for _ in scenarios]
         self.settle: Callable[[Array], Array] = np.asarray
-        self.units, self.failed = (float(facts.shift[0]), float(facts.divisor[0])), facts.failed
-        # Regret is against a target, or against what the best known point gives to each replicate.
-        zero, unit = self.units
-        sign, target = simulator.sign, np.nan
-        if simulator.target is not None:
-            target = (sign * float(simulator.target) - zero) / unit
-        self.f_star = np.full(replicates, target)
-        self.point: Array | None = None if simulator.best_known is None else simulator.best_point
-        if self.point is not None:
-            values = self._simulate([(s, self.point) for s in range(replicates)])
-            self.f_star = np.array([value[0] for value in values])
+        self.lowest = np.full(replicates, np.inf)
+        self.reason = ""  # why the last run of a round that failed did
 
     @property
     def noiseless(self) -> NDArray[np.bool_]:
-        # Two equal runs per point of a pilot prove no absence of noise: the class must say so.
+        # Equal runs prove no absence of noise: the class must say so.
         return np.full(len(self.noise), not self.noisy)
 
-    def tell(self, t: int, points: Array, values: Array) -> None:
-        """Stores observations of round t, values (S, 1 + m) at points (S, d), if metrics use
-        them.
+    @cached_property
+    def f_star(self) -> Array:  # type: ignore[override]
+        """The target, or what the best known point gives to each replicate, (S,); NaN without
+        either.
         """
+        replicates = range(len(self.scenarios))
+        if self.simulator.best_known is not None:
+            point = self.simulator.best_point
+            return np.array(
+                [value[0] for value in self._simulate([(s, point) for s in replicates])]
+            )
+        target = self.simulator.target
+        return np.full(len(replicates), np.nan if target is None else self.simulator.sign * target)
+
+    def run(self, points: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+        """Return (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), and why the
+        first that failed did (see `Simulator.observe`).
+        """
+        values, reason = self.simulator.observe(points, gens)
+        return values / self.simulator.divisor, reason
+
+    def take(self, t: int, points: Array, observed: Array, reason: str) -> Array:
+        """Return observations (S, 1 + m) of round t at points (S, d) as they are told, a failed one
+        as what it counts as; store them where metrics are of them.
+        """
+        good = succeeded(observed)
+        np.minimum(self.lowest, np.where(good, observed[:, 0], np.inf), out=self.lowest)
+        self.reason = reason or self.reason
+        told = np.where(good[:, None], observed, self.counts_as())
         if self.observed or not self.noisy:
-            self.answers[t] = points, values.copy()
+            self.answers[t] = points, told
             self.answers.pop(t - CACHE, None)
-            for s, (x, value) in enumerate(zip(points, self.answers[t][1], strict=True)):
+            for s, (x, value) in enumerate(zip(points, told, strict=True)):
                 self._keep(s, x, value)
+        return told.copy()
+
+    def counts_as(self) -> Array:
+        """Return what a failed run counts as, (S, 1 + m): the lowest f of its replicate so far, NaN
+        before there is one, and a unit of each g_j; or what `on_failure` states.
+        """
+        divisor = self.simulator.divisor
+        values = np.tile(divisor, (len(self.lowest), 1))
+        values[:, 0] = np.where(np.isinf(self.lowest), np.nan, self.lowest)
+        return np.asarray(self.simulator.failure.with_stated(values) / divisor)
 
     def _keep(self, s: int, x: Array, value: Array) -> None:
         if len(self.cache[s]) >= CACHE:
@@ -314,19 +173,19 @@ class SimulatedInstances(Drawn):
         """
         count = len(self.scenarios[0])
         step, result = max(1, AT_ONCE // count), list[Array]()
+        counts_as = self.counts_as()
         for i in range(0, len(requests), step):
             batch = requests[i : i + step]
             gens = [np.random.default_rng(seed) for s, _ in batch for seed in self.scenarios[s]]
-            observed = self.runs(np.repeat([x for _, x in batch], count, axis=0), gens).reshape(
-                len(batch), count, -1
-            )
+            points = np.repeat([x for _, x in batch], count, axis=0)
+            observed = self.run(points, gens)[0].reshape(len(batch), count, -1)
             good = succeeded(observed)
             total = np.zeros_like(observed[:, 0])
             # one after the other: a mean must not depend on what else is asked for
             for k in range(count):
                 total += np.where(good[:, k, None], observed[:, k], 0.0)
             for (s, x), value, n in zip(batch, total, good.sum(axis=1), strict=True):
-                mean = value / n if 2 * n >= count else self.failed
+                mean = value / n if 2 * n >= count else counts_as[s]
                 self._keep(s, x, mean)
                 result.append(mean)
         return result
@@ -357,9 +216,21 @@ class SimulatedInstances(Drawn):
                 played_values[i, s] = values[s]
             elif (s, x.tobytes()) in cached_values:
                 played_values[i, s] = cached_values[s, x.tobytes()]
-        return np.concatenate(
-            [played_values[..., :1], self.settle(played_values[..., 1:])], axis=-1
-        )
+        return self._complete(played_values)
+
+    def _complete(self, values: Array) -> Array:
+        """Return values (..., S, 1 + m) with settled constraints, and with the lowest f of its
+        replicate for a run that failed before any had succeeded.
+
+        Raises:
+            CellFailure: none has, so that nothing is known of f.
+        """
+        f, g = values[..., 0], values[..., 1:]
+        lacking = np.isnan(f) & np.isfinite(g).all(axis=-1)
+        if (lacking & np.isinf(self.lowest)).any():
+            raise CellFailure(f"every simulation failed; the last: {self.reason}")
+        f = np.where(lacking, self.lowest, f)
+        return np.concatenate([f[..., None], self.settle(g)], axis=-1)
 
     def measure_again(self, actions: Actions) -> Array | None:
         if not self.remeasures:
@@ -368,15 +239,16 @@ class SimulatedInstances(Drawn):
         mask = np.asarray(actions >= 0 if self.finite else np.isfinite(actions).all(axis=1))
         requests = [(s, x) for s, x in enumerate(place(actions, self.finite)) if mask[s]]
         for (s, _), value in zip(requests, self._simulate(requests), strict=True):
-            means[s] = np.concatenate([value[:1], self.settle(value[1:])])
-        return means
+            means[s] = value
+        return self._complete(means)
 
     def best(self, t: int) -> Actions:
-        if self.point is None:
+        if self.simulator.best_known is None:
             raise CellFailure("no best point of this simulator is known; give best_known")
+        point, replicates = self.simulator.best_point, len(self.noise)
         if self.finite:
-            return np.full(len(self.noise), int(self.point[0]))
-        return np.tile(self.point, (len(self.noise), 1))
+            return np.full(replicates, int(point[0]))
+        return np.tile(point, (replicates, 1))
 
     def settled(self, settle: Callable[[Array], Array]) -> SimulatedInstances:
         clone = copy.copy(self)
@@ -400,16 +272,46 @@ class SimulatedFeedback(Channel):
         self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
 
     def at(self, t: int, actions: Array) -> Feedback:
+        if t == 1:  # not after all rounds, which a wrong one would cost
+            check_best_known(self.instances.simulator)
         points = place(actions, self.instances.finite).copy()
-        observed = self.instances.runs(
-            points, [generator(*scope, "simulation", t) for scope in self.streams.scopes]
-        )
+        gens = [generator(*scope, "simulation", t) for scope in self.streams.scopes]
+        observed, reason = self.instances.run(points, gens)
         good = succeeded(observed)
         self.failed += ~good
-        observed = np.where(good[:, None], observed, self.instances.failed)
-        self.instances.tell(t, points, observed)
-        return (
-            skip_failed(t, observed, good)
-            if self.skip
-            else Feedback(observed[:, 0], observed[:, 1:])
+        told = self.instances.take(t, points, observed, reason)
+        if self.skip:
+            return skip_failed(t, told, good)
+        return Feedback(told[:, 0], told[:, 1:], lacks_f=bool(np.isnan(told[:, 0]).any()))
+
+
+def check_best_known(simulator: Any) -> None:
+    """Simulate the best known point of a simulator, if there is one, as often as metrics do.
+
+    Raises:
+        CellFailure: it is not feasible, or most simulations there fail.
+    """
+    if simulator.best_known is None:
+        return
+    count = max(1, simulator.repeats) if simulator.noisy else 1
+    name = type(simulator).__qualname__
+    gens = [generator("simulator", name, "best", i) for i in range(count)]
+    values, _ = simulator.observe(np.tile(simulator.best_point, (count, 1)), gens)
+    values = values[succeeded(values)]
+    if 2 * len(values) < count:
+        raise CellFailure(
+            f"best_known: {count - len(values)} of {count_noun(count, 'simulation')} there fail"
+        )
+    g = values.mean(axis=0)[1:]
+    if (g > 0).any():
+        j = int(g.argmax())
+        rule = simulator.rules[1 + j] if simulator.rules else None
+        value = (
+            f"g_{j + 1} = {g[j]:.6g}"
+            if rule is None
+            else f"{rule.column} = {rule.bound + rule.sign * g[j]:.6g} ({rule.requirement})"
+        )
+        raise CellFailure(
+            f"best_known is not feasible: the mean of {count_noun(count, 'simulation')} there has "
+            f"{value}; give a point where every g_j <= 0, or a target"
         )

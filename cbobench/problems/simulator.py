@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from functools import cached_property, partial
+from functools import cached_property
 from math import isfinite
 from time import monotonic
 from typing import Any, ClassVar, Literal
@@ -25,38 +25,30 @@ import numpy as np
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
 from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
-from cbobench.gp.box_actions import Box, nearest, sobol
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, StationaryName, stationary
-from cbobench.params import param, state
-from cbobench.problems.base import Ability, Actions, Channel, Drawn, Inputs, Objective, Problem
+from cbobench.params import param
+from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays
 from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.configurations import BOUNDS, Rule, describe_rules, plain_rules
-from cbobench.problems.data import Site
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
 from cbobench.problems.named_values import name_values, orient, read_named_runs
-from cbobench.problems.pilot import Meter, check_best_known, drawn_from, run_on_workers, run_pilot
 from cbobench.problems.simulated import (
-    PilotFacts,
     SimulatedFeedback,
     SimulatedInstances,
-    SimulationCounts,
     SimulationResult,
     Store,
-    run_once,
     succeeded,
 )
 from cbobench.problems.simulation_values import read_runs
 from cbobench.processes import leave_fork
-from cbobench.rng import Streams, generator
+from cbobench.rng import Streams
 from cbobench.surroundings import AROUND, Surroundings
-from cbobench.words import count_noun, list_names
+from cbobench.words import count_noun
 
-# seconds from which on the result of a simulation is kept on a disk, where that takes 2 ms ...
-SLOW = 0.2
-SLOW_FOR_BUCKET = 1.0  # ... and elsewhere
-NOWHERE = Site()  # simulations run in this process and are not kept
+SLOW = 0.2  # seconds from which on the result of a simulation is kept
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
 
 
@@ -69,12 +61,11 @@ class Simulator(Problem):
     feasible point), never against the best of a run; with neither there is no regret, and tables
     show the best feasible value instead.
 
-    What learners may know (spread, noise, bounds on norms, margin) is estimated from a pilot of
-    simulations that no method is told; it is run once, when a suite is read.
+    No learner is told anything of its functions but whether they have noise: models scale
+    themselves by what they observe, and a method that reads B, G, R or delta must be given it.
+    f is played in its own unit, g_j in multiples of its constraint's (see `units`).
 
     Class attributes:
-        takes: seconds that a simulation takes, about, if that is known: what is said before the
-            first one has ended.
         low, high: corners of the box.
         inputs: in their place, types by name: {"width": {"int": [32, 512], "log": True}, "act":
             {"choice": ["relu", "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a
@@ -83,7 +74,7 @@ class Simulator(Problem):
         objective: {"minimise": "cost"} or {"maximise": "gain"}: what `simulate` returns is then a
             mapping of names to values, and tables speak in these words and units.
         constraints: beside it, bounds by name: {"late": {"at_most": 0.1}, "yield": {"at_least":
-            60}}.
+            60, "unit": 5}}; without `unit` a constraint's unit is its bound.
         m: in their place how many constraints there are; `simulate` then returns f and g.
         noisy: whether two generators may give different values.
         target: the value that regret is against, in the simulator's units, or None.
@@ -99,7 +90,6 @@ class Simulator(Problem):
     limits: ClassVar[Any] = None
     m: ClassVar[int] = 1
     noisy: ClassVar[bool] = True
-    takes: ClassVar[float | None] = None
     target: ClassVar[float | None] = None
     best_known: ClassVar[tuple[float, ...] | Mapping[str, Any] | None] = None
     seed_independent = True
@@ -116,12 +106,6 @@ class Simulator(Problem):
         "metrics are then of "
         "the observed values",
         quiet=True,
-    )
-    pilot: int = param(
-        64, "simulations from which is estimated what learners may know", at_least=8, at_most=8192
-    )
-    scaled: bool = param(
-        True, "shift f to mean 0, divide f and every g_j by their standard deviations in the pilot"
     )
     kernel: StationaryName = param(
         "matern52", "kernel of the learners' models, on the box scaled to the unit cube"
@@ -147,10 +131,8 @@ class Simulator(Problem):
         "infeasible", ABOUT, quiet=True
     )
 
-    pilot_facts: PilotFacts = state()
-    # seconds of all runs since the pilot
-    clock: float = field(default=0.0, init=False, repr=False, compare=False)
-    _site: Site = field(default=NOWHERE, init=False, repr=False, compare=False)
+    simulated_seconds: float = field(default=0.0, init=False, repr=False, compare=False)
+    _store: Store | None = field(default=None, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Takes the class's words for its values: elsewhere `constraints` is how many there are."""
@@ -198,10 +180,7 @@ class Simulator(Problem):
         Without names return a list or an array of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f,
         "g": [g_1, ..., g_m]} (see `problems.simulation_values`).
         """
-        raise self.lacks(
-            "simulate(self, x, gen)",
-            "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen",
-        )
+        raise NotImplementedError
 
     def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
         """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what
@@ -219,18 +198,17 @@ class Simulator(Problem):
             raise Misuse(f"{type(self).__name__} has inputs and corners; say one of them")
         else:
             self.space  # noqa: B018 - refuses wrong types
+        if type(self).simulate is Simulator.simulate and not self.runs_together:
+            raise self.lacks(
+                "simulate(self, x, gen)",
+                "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen",
+            )
         if self.failure.then == "skip" and self.delay is not None:
             raise Misuse("on_failure is skip, and feedback has a delay; leave one of them out")
         if self.target is not None and self.best_known is not None:
             raise Misuse(
                 f"{type(self).__name__} has a target and a best_known; regret is against one of "
                 "them"
-            )
-        if self.takes is not None and not (
-            isinstance(self.takes, int | float) and 0 < self.takes < np.inf
-        ):
-            raise Misuse(
-                f"takes is {self.takes!r}; it must be a number of seconds above 0, or None"
             )
         if self.target is not None and not (
             isinstance(self.target, int | float | np.number) and isfinite(self.target)
@@ -253,140 +231,71 @@ class Simulator(Problem):
         """What becomes of a simulation that fails."""
         return FailureRule.of(self.on_failure, self.m)
 
-    def observe(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        """Checked runs at points (k, d), in the simulator's units, (k, 1 + m); NaN where a run
-        failed, retries spent.
+    def observe(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+        """Checked runs at points (k, d), in the simulator's units, (k, 1 + m), NaN where one
+        failed, retries spent; and why the first of those did, "" if none did.
 
         Raises:
             CellFailure: a result of another shape; a failed run where `on_failure` is fail.
         """
-        values, reason = self.observe_or_fail(x, gens)
+        values, reason = self._attempt(x, gens)
+        for retry in range(self.failure.retries):
+            left = np.flatnonzero(~succeeded(values)).tolist()
+            if not left:
+                break
+            other_gens = [_other_numbers(gens[i], retry) for i in left]
+            values[left], reason = self._attempt(x[left], other_gens)
         if reason and self.failure.then == "fail":
             raise CellFailure(f"{reason}; on_failure: infeasible goes on after a run that fails")
-        return values
+        return values, reason
 
     @contextmanager
-    def at(self, site: Site) -> Iterator[None]:
-        before, self._site = self._site, site
+    def kept_in(self, store: Store) -> Iterator[None]:
+        """Within the block, results that a store has are not simulated again, and others that took
+        long are kept there.
+        """
+        self._store = store
         try:
             yield
         finally:
-            self._site = before
+            self._store = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # which is of this process
-        return {name: value for name, value in vars(self).items() if name != "_site"}
+        return vars(self) | {"_store": None}  # which is of this process
 
-    def observe_or_fail(
-        self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None = None
-    ) -> tuple[Array, str]:
-        """As `observe`, with the first reason of the runs that failed in the end ("" if none
-        did).
-        """
-        values, reason = self.attempt(x, gens, meter=meter)
-        for retry in range(self.failure.retries):
-            left = np.flatnonzero(~succeeded(values)).tolist()
-            if len(left) == 0:
-                break
-            other_gens = [_other_numbers(gens[i], retry) for i in left]
-            values[left], reason = self.attempt(x[left], other_gens, meter=meter)
-        return values, reason
-
-    def attempt(
-        self,
-        x: Array,
-        gens: Sequence[np.random.Generator],
-        is_repeat: bool = False,
-        meter: Meter | None = None,
-    ) -> tuple[Array, str]:
+    def _attempt(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
         """One run per point, unless its result is kept: values, NaN where it failed, and the first
         reason.
-
-        Args:
-            meter: of the pilot, if it is one of it.
         """
-        store: Store | None = self._site.store
-        keys = (
-            [self._key(point, gen, is_repeat) for point, gen in zip(x, gens, strict=True)]
-            if store
-            else []
-        )
-        # Kept results come first: a call that was stopped has paid for them,
-        # or another cell of this run.
-        stored = {
-            i: result
-            for i, key in enumerate(keys)
-            if store and (result := store.get(key)) is not None
-        }
-        left = [i for i in range(len(x)) if i not in stored]
-        # Then points that come twice here: without noise they give the same,
-        # and none of them is kept yet.
-        # A class that runs many at once gets all of them,
-        # as its bits may depend on how many points it is given.
-        twins: dict[int, int] = {}
-        if keys and not self.runs_together:
-            first = {keys[i]: i for i in reversed(left)}
-            twins = {i: first[keys[i]] for i in left if first[keys[i]] != i}
-            left = [i for i in left if i not in twins]
-        if left and meter is not None:
-            meter.begin(monotonic(), [*stored.values()])
-        # The others are simulated, on one worker each where several share a store:
-        # to wait pays only if they are slow.
-        run = partial(self._run_here, x, gens, keys, meter)
-        if store and store.shared and left and self.simulation_seconds >= SLOW:
-            step = len(left) if self.runs_together else 1
-            simulations = stored | run_once(
-                store, {i: keys[i] for i in left}, run, step, self.simulation_seconds
-            )
-        else:
-            simulations = stored | run(left)
-        simulations |= {i: simulations[k] for i, k in twins.items()}
-        results = [simulations[i] for i in range(len(x))]
-        self.clock += sum(result.seconds for result in results)
+        # One after the other: what is kept of a point answers the next one that is equal. A class
+        # that runs many at once gets all of them.
+        step = len(x) if self.runs_together else 1
+        results: list[SimulationResult] = []
+        for first in range(0, len(x), step):
+            chunk = slice(first, first + step)
+            results += self._look_up_or_run(x[chunk], gens[chunk])
+        self.simulated_seconds += sum(result.seconds for result in results)
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
 
-    def _run_here(
-        self,
-        x: Array,
-        gens: Sequence[np.random.Generator],
-        keys: Sequence[str],
-        meter: Meter | None,
-        left: list[int],
-    ) -> dict[int, SimulationResult]:
-        """Run some of the points, by number, and keep what took long under the points' keys, where
-        there is a store.
+    def _look_up_or_run(
+        self, x: Array, gens: Sequence[np.random.Generator]
+    ) -> list[SimulationResult]:
+        """The results at points (k, d): kept ones, and those of runs at all others at once, of
+        which what took long is kept.
         """
-        store: Store | None = self._site.store
-        results = {}
-        for k, result in self._run_all(x[left], [gens[i] for i in left], meter) if left else ():
-            results[left[k]] = result
-            if store and result.seconds >= (SLOW if store.on_disk else SLOW_FOR_BUCKET):
-                store.put(keys[left[k]], result)
-            if meter is not None:
-                meter.add(result, monotonic())
-        return results
-
-    def _run_all(
-        self, x: Array, gens: Sequence[np.random.Generator], meter: Meter | None
-    ) -> Iterator[tuple[int, SimulationResult]]:
-        """The number of each point and its run: on workers while problems are prepared, all at
-        once, or one by one.
-        """
-        together, left = self.runs_together, [*range(len(x))]
-        for k, result in run_on_workers(self, x, gens, self._site, meter):
-            left.remove(k)
-            yield k, result
-        watched, rounding = meter is not None and not self.noisy, save_float_state()
-        surroundings = AROUND.get() or Surroundings()
-        step = max(1, len(left)) if together else 1
-        for k in range(0, len(left), step):
-            numbers = left[k : k + step]
-            batch = self.run_points(x[numbers], [gens[i] for i in numbers], watched, surroundings)
-            # A library that `simulate` calls may change how this thread rounds; later results must
-            # not.
-            restore_float_state(rounding)
-            yield from zip(numbers, batch, strict=True)
+        store = self._store
+        if store is None:
+            return self.run_points(x, gens)
+        keys = [self._key(point, gen) for point, gen in zip(x, gens, strict=True)]
+        kept = {i: result for i, key in enumerate(keys) if (result := store.get(key)) is not None}
+        left = [i for i in range(len(x)) if i not in kept]
+        run = self.run_points(x[left], [gens[i] for i in left]) if left else []
+        results = kept | dict(zip(left, run, strict=True))
+        for i in left:
+            if results[i].seconds >= SLOW:
+                store.put(keys[i], results[i])
+        return [results[i] for i in range(len(x))]
 
     @property
     def runs_together(self) -> bool:
@@ -402,46 +311,31 @@ class Simulator(Problem):
             if f.init and f.name not in _SHARED
         )
 
-    def _key(self, x: Array, gen: np.random.Generator, is_repeat: bool) -> str:
+    def _key(self, x: Array, gen: np.random.Generator) -> str:
         """What fixes the result of a run beside the class's code: own parameters, point and random
         numbers.
 
-        A run that repeats another one (`is_repeat`), to see whether it gives the same, is kept
-        apart from the first. Where there is no noise, other random numbers give the same, but in a
-        retry.
+        Where there is no noise, other random numbers give the same, but in a retry.
         """
         seed: np.random.SeedSequence = gen.bit_generator.seed_seq  # type: ignore[attr-defined, assignment]
         numbers: tuple[Any, ...] = seed.entropy, seed.spawn_key
-        if not self.noisy and not is_repeat:
+        if not self.noisy:
             numbers = tuple(key for key in seed.spawn_key if key >= RETRIES)
-        return repr(
-            (type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers, is_repeat)
-        )
+        return repr((type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers))
 
-    def run_points(
-        self,
-        x: Array,
-        gens: Sequence[np.random.Generator],
-        traced: bool = False,
-        surroundings: Surroundings | None = None,
-    ) -> list[SimulationResult]:
-        """One run per point (k, d), simulated; if `traced`, each says whether any of them drew
-        random numbers.
+    def run_points(self, x: Array, gens: Sequence[np.random.Generator]) -> list[SimulationResult]:
+        """One run per point (k, d), simulated.
 
         What `simulate` sets in this process meets neither another run nor a method.
-
-        Args:
-            surroundings: this process as it is put back; None: as it is now.
 
         Raises:
             CellFailure: a result of another shape.
         """
         began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
-        surroundings = surroundings or AROUND.get() or Surroundings()
+        surroundings, rounding = AROUND.get() or Surroundings(), save_float_state()
         # Copies for a batch: if it fails, its points are run one by one from the same random
         # numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
-        before = drawn_from(generators) if traced else ()
         try:
             try:
                 with np.errstate():
@@ -456,18 +350,20 @@ class Simulator(Problem):
                 # `simulate` may fork; the copy must not go on with the same play.
                 leave_fork(origin)
                 surroundings.put_back()
+                # A library that `simulate` calls may change how this thread rounds.
+                restore_float_state(rounding)
         except CbobenchError:
             raise
         except BaseException as error:  # a user's simulator may raise anything
             reraise_stop(error)
             if len(x) > 1:  # one takes no others with it
                 slices = [slice(i, i + 1) for i in range(len(x))]
-                return [self.run_points(x[i], gens[i], traced, surroundings)[0] for i in slices]
+                return [self.run_points(x[i], gens[i])[0] for i in slices]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
-        seconds, drew = (monotonic() - began) / len(x), traced and drawn_from(generators) != before
+        seconds = (monotonic() - began) / len(x)
         return [
-            SimulationResult(orient(values, self.rules), "", seconds, drew)
+            SimulationResult(orient(values, self.rules), "", seconds)
             # complex ones have an imaginary part
             if values.dtype == np.float64 and np.isfinite(values).all()
             else SimulationResult(
@@ -478,62 +374,14 @@ class Simulator(Problem):
             for point, values in zip(x, rows, strict=True)
         ]
 
-    def prepare(self, data: Any) -> None:
-        """Runs the pilot, and holds the simulator against what it says of itself.
-
-        Raises:
-            Misuse: randomness that is not the generator's, noise where there should be none.
+    def count_simulations(self, horizon: int, recorded: int) -> int:
+        """How many simulations a cell of T rounds takes at most, with recommendations after so many
+        of them.
         """
-        with self.at(data):
-            try:
-                self.pilot_facts = run_pilot(self, data)
-            except CellFailure as error:
-                raise Misuse(str(error)) from error
-            if self.best_known is not None and monotonic() < data.deadline:
-                check_best_known(self, self.best_point)
-
-    def _generator(self, role: str, i: int) -> np.random.Generator:
-        return generator("simulator", type(self).__qualname__, role, i)
-
-    def pilot_gens(self, run: int, count: int) -> list[np.random.Generator]:
-        """Generators of the first points of a pilot: `run` 0, or 1 of a noisy simulator's second
-        run.
-        """
-        return [self._generator(f"pilot {run}", i) for i in range(count)]
-
-    @property
-    def pilot_points(self) -> int:  # type: ignore[override]
-        """Number of points of a full pilot, which simulates a noisy problem twice per point."""
-        points = self.pilot // (2 if self.noisy else 1)
-        return points if self.inputs is None else min(points, len(self.space.configurations))
-
-    @property
-    def cut_short(self) -> bool:  # type: ignore[override]
-        return self.pilot_facts.points < self.pilot_points
-
-    @property
-    def simulations(self) -> SimulationCounts:
-        """Numbers of simulations."""
-        pilot, of_point = (
-            (1 + 2 * self.pilot_points, self.repeats) if self.noisy else (self.pilot_points, 1)
-        )
+        of_point = self.repeats if self.noisy else 1
         is_measured = self.noisy and self.measure == "always"
-        return SimulationCounts(
-            pilot, 1 + of_point * is_measured, of_point * (not self.measures_ends_only), of_point
-        )
-
-    @property
-    def simulation_seconds(self) -> float:  # type: ignore[override]
-        facts: PilotFacts | None = vars(self).get("pilot_facts")
-        return 0.0 if facts is None else facts.seconds
-
-    @property
-    def round_seconds(self) -> float:  # type: ignore[override]
-        return self.pilot_facts.seconds * self.simulations.of_round
-
-    @property
-    def pilot_seconds(self) -> float:  # type: ignore[override]
-        return self.pilot_facts.seconds * self.simulations.pilot
+        beside_rounds = 1 if self.measures_ends_only else recorded
+        return horizon * (1 + of_point * is_measured) + beside_rounds * of_point
 
     @property
     def measures_ends_only(self) -> bool:
@@ -545,14 +393,12 @@ class Simulator(Problem):
         return self.measure == "end" or (self.target is None and self.best_known is None)
 
     def note(self) -> str:
-        facts, n = self.pilot_facts, 0 if self.inputs is None else len(self.space.configurations)
+        n = 0 if self.inputs is None else len(self.space.configurations)
         parts = [f"{n:,} of the configurations of its inputs are played"] * (
             n > 0 and not self.space.complete
         )
         if self.rules:
-            parts.append(describe_rules(self.rules, facts.divisor))
-        elif self.scaled:
-            parts.append(f"g in units of {list_names(f'{v:.4g}' for v in facts.divisor[1:])}")
+            parts.append(describe_rules(self.rules, [1.0, *self.units]))
         if self.target is not None:
             parts.append(
                 f"regret is against the target {self.target:g}, simple regret 0 once it is reached"
@@ -576,8 +422,6 @@ class Simulator(Problem):
                 )
             else:
                 parts.append(f"metrics are of {means if self.repeats else observed}")
-        if facts.failures:
-            parts.append(facts.failures)
         return "; ".join(parts)
 
     def offers(self) -> frozenset[Ability]:
@@ -585,6 +429,24 @@ class Simulator(Problem):
         late = self.delay is not None or self.failure.then == "skip"
         lacking.add("a safe seed set")
         return super().offers() - lacking - ({"feedback at once"} if late else set())
+
+    @property
+    def unknown(self) -> frozenset[Fact]:  # type: ignore[override]
+        return frozenset({"B", "G", "delta", "R"} if self.noisy else {"B", "G", "delta"})
+
+    @cached_property
+    def units(self) -> list[float | None]:
+        """The unit of every constraint, m of them: what is stated, else |bound|; None where that is
+        0; 1 where the class returns g itself.
+        """
+        if not self.rules:
+            return [1.0] * self.m
+        return [rule.unit or abs(rule.bound) or None for rule in self.rules[1:]]
+
+    @cached_property
+    def divisor(self) -> Array:
+        """Units played are those of the simulator, over these, (1 + m,): f keeps its own."""
+        return np.array([1.0, *(unit or 1.0 for unit in self.units)])
 
     @cached_property
     def box(self) -> Box:
@@ -610,7 +472,7 @@ class Simulator(Problem):
         return (self.rules[0].column, 0.0, self.sign) if self.rules else ("f", 0.0, 1.0)
 
     def measured_in(self) -> tuple[Sequence[Rule], Array, Array]:
-        return self.rules or plain_rules(self.m), self.pilot_facts.shift, self.pilot_facts.divisor
+        return self.rules or plain_rules(self.m), np.zeros(1 + self.m), self.divisor
 
     @property
     def sign(self) -> float:
@@ -630,25 +492,6 @@ class Simulator(Problem):
     def as_written(self, x: Array) -> Any:
         """A point as users write it: coordinates, or input values by name."""
         return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
-
-    def pilot_design(self) -> tuple[Array, Array]:
-        """Points of a full pilot, (n, d) or their indices (n, 1), and their coordinates for the
-        kernel.
-        """
-        if self.inputs is None:
-            unit = sobol(self.box.d, self.pilot_points)
-            return self.box.scale(unit), unit
-        points = self.space.points
-        indices = nearest(points, sobol(points.shape[1], self.pilot_points))
-        return indices[:, None].astype(np.float64), points[indices]
-
-    def pilot_actions(self, count: int) -> Actions:
-        points = self.pilot_design()[0][:count]
-        return points if self.inputs is None else points[:, 0].astype(np.intp)
-
-    def runs(self, x: Array, gens: Sequence[np.random.Generator]) -> Array:
-        """`observe` in the units played."""
-        return (self.observe(x, gens) - self.pilot_facts.shift) / self.pilot_facts.divisor
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1

@@ -27,8 +27,10 @@ SIMPLE_REGRET = "simple_regret"
 RECOMMENDED_REGRET = "recommended_regret"
 SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 ROUNDS_TO_TARGET = "rounds_to_target"
-NO_OPTIMUM, MOVING, UNDEFINED = "no optimum", "moving", "undefined"
+VIOLATION = "violation_hard"
+NO_OPTIMUM, MOVING, UNDEFINED, NO_UNIT = "no optimum", "moving", "undefined", "no unit"
 LACKS = {
+    NO_UNIT: ("a constraint of {} has the bound 0 and no unit", ""),
     NO_OPTIMUM: ("no optimum of {} is known", SIMPLE_VALUE),
     MOVING: ("the functions of {} move", "regret"),
     UNDEFINED: ("undefined on {}", ""),
@@ -110,6 +112,13 @@ OF_REWARD = {"reward", *(m.name for m in METRICS.values() if m.relative), SIMPLE
 def is_in_spreads(problem: Variant) -> bool:
     """Whether what tables show of f is in units of its spread, not in the user's own."""
     return abs(read_objective(problem)[2]) != 1.0
+
+
+def lacks_unit(problem: Variant) -> bool:
+    """Whether a constraint of a problem has no unit, so that violations have none either. Of that
+    the record has the note alone (`configurations.UNITLESS`).
+    """
+    return " without a unit" in (problem.note or "")
 
 
 def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:

@@ -19,10 +19,13 @@ from cbobench.report.groups import (
 )
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.report.quantities import (
+    NO_UNIT,
     OF_REWARD,
+    VIOLATION,
     add_rounds_to_target,
     find_lack,
     is_in_spreads,
+    lacks_unit,
     name_metrics,
     quantities,
     rounds_to_target,
@@ -134,12 +137,27 @@ class Selection:
         """By arena and name of a quantity, why it has no value there (see
         `quantities.find_lack`).
         """
-        return {
-            (groups[0].arena, quantity.name): lack
+        variants = self.run.record.variants("problems")
+        lacks = {}
+        for quantity in self.shown:
+            for groups in self.arenas:
+                lack = find_lack(groups, quantity)
+                # What a reader asks for is shown, whatever it adds up.
+                if quantity.name == VIOLATION and not self.metric:
+                    lack = NO_UNIT if lacks_unit(variants[groups[0].problem]) else lack
+                if lack:
+                    lacks[groups[0].arena, quantity.name] = lack
+        return lacks
+
+    @property
+    def columns(self) -> list[Metric]:
+        """What a table has a column for: what is shown, but for what no problem has a unit for."""
+        arenas = [groups[0].arena for groups in self.arenas]
+        return [
+            quantity
             for quantity in self.shown
-            for groups in self.arenas
-            if (lack := find_lack(groups, quantity))
-        }
+            if {self.lacks.get((arena, quantity.name)) for arena in arenas} != {NO_UNIT}
+        ]
 
     @cached_property
     def setups(self) -> list[str]:

@@ -183,12 +183,12 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     frame = summarise_groups(groups, selection.available)
     # Methods that were set up unlike are listed, and not judged.
     is_fair = not (selection.setups and selection.is_union)
-    marks = mark_best(groups, selection.shown if is_fair else [])
+    marks = mark_best(groups, selection.columns if is_fair else [])
     names, columns = _tabulate_keys(groups, selection.by)
-    prefixes = ("n", *(quantity.name for quantity in selection.shown))
+    prefixes = ("n", *(quantity.name for quantity in selection.columns))
     rows = frame[[name for name in frame if str(name).startswith(prefixes)]].to_dict("records")
     brief = list[int]()
-    for quantity in selection.shown:
+    for quantity in selection.columns:
         # Digits have to show the smallest difference between the values of a problem.
         gaps = frame.groupby("problem_label")[f"{quantity.name}_median"].transform(find_gap)
         medians = [
@@ -207,7 +207,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
             )
     title = f"{selection.title}, n = {describe_count(groups)}{selection.units}"
     entry = _describe_entry(
-        groups, frame, selection.shown, marks, [*zip(names, columns, strict=True)]
+        groups, frame, selection.columns, marks, [*zip(names, columns, strict=True)]
     )
     verdict = [describe_winners(selection) if is_fair else "", _describe_need(groups, marks)]
     matters = [*_describe_doubts(groups), *collect_notes(selection, select_paired(groups, None))]
@@ -227,7 +227,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
 
 def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
     """Two sentences for a paper: what the numbers are of, and what their marks mean."""
-    quantities, groups = selection.shown, selection.groups
+    quantities, groups = selection.columns, selection.groups
     names = join_labels(quantities)
     problems = {group.problem_label for group in groups}
     place = f" on {problems.pop()}" if len(problems) == 1 else ""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -31,9 +30,6 @@ from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.problems.data import Site
 from cbobench.problems.instances import check_drawn
-from cbobench.problems.pilot import Declined
-from cbobench.problems.simulated import Stores
-from cbobench.problems.simulator import Simulator
 from cbobench.registry import tell_install
 from cbobench.rng import Streams
 from cbobench.suite import yamlio
@@ -43,50 +39,35 @@ from cbobench.suite.settings import ONE, check_initial, count_parallel, count_pa
 from cbobench.suite.text import SuiteText, check_unique
 from cbobench.suite.variants import Variant, canonical
 from cbobench.threads import single_thread
-from cbobench.watcher import SILENT, Watcher
-from cbobench.words import count_noun, join_words
+from cbobench.watcher import Watcher
+from cbobench.words import join_words
 
 ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
 # values of inputs that a manifest holds; of a larger table an action is its number
 MOST_INPUTS = 100_000
 
 
-def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> Suite:
+def prepare(text: SuiteText, site: Site) -> Suite:
     """Prepare the problems of a suite and start every algorithm on every problem.
 
     Args:
-        site: whom problems tell and ask, and where they simulate; its folders are filled in. Of a
-            dry run, which has a deadline, the watcher hears what is begun, and nothing of what the
-            problems say.
-        simulations: keeps the simulations of all problems; None: they are not kept.
+        site: whom problems tell; its folders are filled in.
 
     Raises:
         Misuse: a problem that cannot be prepared, or a pair that cannot be played.
-        Declined: a person does not want to wait for a pilot.
     """
-    # A dry run says what it does, step by step. A run says only what takes long, as its problems
-    # know it.
-    is_dry = site.deadline < math.inf
-    begins = site.watcher if is_dry else SILENT
-    site = replace(
-        site,
-        folder=text.call.data,
-        base=text.path.parent,
-        watcher=SILENT if is_dry else _NewNotes(text, site.watcher),
-    )
+    notes = _NewNotes(site.watcher)
+    site = replace(site, folder=text.call.data, base=text.path.parent, watcher=notes)
     prepared: list[tuple[Variant, Problem]] = []
-    for i, (entry, problems) in enumerate(text.problems, 1):
-        begins.note(f"prepares {entry.name} ({i} of {len(text.problems)})")
-        store = None if simulations is None else simulations.of(entry.name)
-        prepared += _prepare_entry(text, entry, problems, replace(site, store=store))
+    for entry, problems in text.problems:
+        prepared += _prepare_entry(text, entry, problems, site)
     # Identities are known only now: of a table, say, by the hashes of its files.
     check_unique([variant for variant, _ in prepared], "problem", text.path)
     by_title = {variant.title: problem for variant, problem in prepared}
     check_initial(text.initial, by_title, text.place("initial"))
     # Every algorithm starts once on what all seeds share: what fails there fails in every cell.
     pairs = _select_pairs(text, [variant for variant, _ in prepared])
-    begins.note(f"starts every algorithm on every problem ({count_noun(len(pairs), 'pair')})")
-    unplayable = _check_pairs(text, pairs, by_title, site)
+    unplayable = _check_pairs(text, pairs, by_title)
     left_out = {id(pair) for pair, _ in unplayable}
     grid = Grid(
         tuple(variant for variant, _ in prepared),
@@ -102,25 +83,16 @@ def prepare(text: SuiteText, site: Site, simulations: Stores | None = None) -> S
 
 
 class _NewNotes(Watcher):
-    """Passes on each note once, as variants of one entry have the same to say; before the first, a
-    line per simulator
-    on what the run takes in all: who hears of a long pilot, which is only its beginning, wants to
-    know.
-    """
+    """Passes on each note once, as variants of one entry have the same to say."""
 
-    def __init__(self, text: SuiteText, watcher: Watcher) -> None:
-        self.text, self.watcher = text, watcher
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
         self.passed_on: set[str] = set()
 
     def note(self, text: str) -> None:
-        for line in () if self.passed_on else self.text.count_simulations():
-            self.watcher.note(line)
         if text not in self.passed_on:
             self.passed_on.add(text)
             self.watcher.note(text)
-
-    def ask(self, question: str) -> bool:
-        return self.watcher.ask(question)
 
 
 def _select_pairs(text: SuiteText, problems: Sequence[Variant]) -> list[Pair]:
@@ -175,15 +147,12 @@ def prepare_problem(
 
     Raises:
         Misuse: it cannot be prepared, in one line that begins with its place in the suite.
-        Declined: a person does not want to wait for its pilot.
     """
     try:
         with single_thread(), np.errstate(all="ignore"):  # errors are reported in a sentence
             problem.prepare(site)
-            know_instance(problem, site)
+            problem.known_instance()
         return _identify(problem, unprepared)
-    except Declined:
-        raise
     except BaseException as error:  # a user's problem may raise any error
         reraise_stop(error)
         reason = error if isinstance(error, CbobenchError) else one_line(error)
@@ -238,14 +207,6 @@ def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horiz
             fresh.start(Setting.of(problem, instance, horizon, streams, count_parallel(variant)))
 
 
-def know_instance(problem: Problem, site: Site) -> Drawn | None:
-    """As `Problem.known_instance`; what a simulator simulates for it runs at a site."""
-    if not isinstance(problem, Simulator):
-        return problem.known_instance()
-    with problem.at(site):
-        return problem.known_instance()
-
-
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
     """Raise `Misuse` if a problem lacks what an algorithm needs; name the algorithms that would
     do.
@@ -286,13 +247,12 @@ def describe_missing(classes: Mapping[str, type[Any]]) -> str:
 
 
 def _check_pairs(
-    text: SuiteText, pairs: Sequence[Pair], problems: Mapping[str, Problem], site: Site
+    text: SuiteText, pairs: Sequence[Pair], problems: Mapping[str, Problem]
 ) -> list[tuple[Pair, str]]:
     """Return the unplayable pairs, with reasons.
 
     Args:
         problems: prepared, by title.
-        site: where they were.
 
     Raises:
         Misuse: a pair is unplayable and none may be, or all are.
@@ -301,20 +261,14 @@ def _check_pairs(
     instances: dict[str, Drawn | None] = {}
     for pair in pairs:
         problem = problems[pair.problem.title]
-        certain = True
         try:
             _check_pair(pair, problem)
-            certain = not (isinstance(problem, Simulator) and problem.cut_short)
-            if monotonic() >= site.deadline:
-                continue  # the dry run is out of time
             if pair.problem.title not in instances:
                 check_actions(problem)
-                instances[pair.problem.title] = know_instance(problem, site)
+                instances[pair.problem.title] = problem.known_instance()
             _try_start(pair.algorithm, problem, instances[pair.problem.title], text.horizon)
         except BaseException as error:  # a user's algorithm may raise any error
             reraise_stop(error)
-            if not certain:
-                continue  # a dry run knows too little of it to refuse it
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
             unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))
             if not text.skips or len(unplayable) == len(pairs):

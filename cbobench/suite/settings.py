@@ -26,7 +26,6 @@ from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
 from cbobench.problems.past import FILE, PastRows, read_past, take_past
-from cbobench.problems.pilot import PILOT
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 from cbobench.words import count_noun
 
@@ -46,7 +45,7 @@ KEYS = (
 )
 """Of a suite, at its top level."""
 WAYS = ("asynchronous", "batch")
-DESIGNS = (*get_args(DesignName), PILOT)
+DESIGNS = get_args(DesignName)
 # unless a suite says otherwise: methods that ignore what is under way repeat a point
 SPREAD = {"pending": "variance"}
 
@@ -118,10 +117,7 @@ def parse_initial(value: Any, horizon: int, location: str, folder: Path) -> dict
     if isinstance(value, Mapping) and [*value] == [FILE] and isinstance(value[FILE], str):
         return {FILE: read_past(folder / value[FILE], location)}
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in DESIGNS:
-        allowed = (
-            "{sobol: rounds} or {random: rounds}; of simulators {pilot: rounds}; past measurements "
-            "{file: past.csv}"
-        )
+        allowed = "{sobol: rounds} or {random: rounds}; past measurements {file: past.csv}"
         raise Misuse(f"{location}initial is {show(value)}; allowed: {allowed}")
     name, count = next(iter(value.items()))
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < horizon:
@@ -179,24 +175,11 @@ def ignores_setup(algorithm: Variant) -> bool:
 
 
 def check_initial(initial: dict[str, Any], problems: Mapping[str, Problem], location: str) -> None:
-    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, no pilot
-    of so many, or takes no such past measurements.
+    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or takes
+    no such past measurements.
     """
     for name, count in initial.items():
         for title, problem in problems.items():
-            points = problem.pilot_points
-            if name == PILOT and count > points:
-                why = (
-                    f"its pilot has {points} points"
-                    if points
-                    else "it is no simulator, which alone have a pilot"
-                )
-                fix = (
-                    f"give at most {points}, or {{sobol: {count}}}"
-                    if points
-                    else f"give {{sobol: {count}}}"
-                )
-                raise Misuse(f"{location}{title}: initial is {{pilot: {count}}}, but {why}; {fix}")
             try:
                 if name == FILE:
                     take_past(problem, count)

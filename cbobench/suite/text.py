@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -16,9 +15,6 @@ from cbobench.call import Call
 from cbobench.errors import Misuse, mask_secrets, refuse_strange, show, unknown
 from cbobench.problems.base import Problem
 from cbobench.problems.past import FILE
-from cbobench.problems.pilot import PILOT
-from cbobench.problems.simulation_totals import CellRounds, count_simulations
-from cbobench.problems.simulator import Simulator
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Pair
 from cbobench.suite.entries import Entry, SourceLine, algorithm_variants, build_problems, entries
@@ -87,19 +83,6 @@ class SuiteText:
     def place(self, key: str) -> str:
         """Return the start of an error that is about a key."""
         return self.at(self.lines.get(key, 0))
-
-    def count_simulations(self) -> list[str]:
-        """A line per simulator on the simulations that a run of all cells takes."""
-        cells: Counter[CellRounds] = Counter()
-        for variant, _ in self.algorithms:
-            from_pilot = 0 if ALGORITHMS.get(variant.name).reference else self.initial.get(PILOT, 0)
-            cells[CellRounds(self.horizon, self.keep, from_pilot)] += len(self.seeds)
-        return [
-            count_simulations(problem, cells, problem.takes).describe(entry.label or entry.name)
-            for entry, problems in self.problems
-            for problem, _ in problems
-            if isinstance(problem, Simulator)
-        ]
 
 
 def read_suite(call: Call) -> SuiteText:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,17 +24,13 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.block import block_key
 from cbobench.play.task import Task
-from cbobench.problems import simulator
-from cbobench.problems.base import PILOT, Problem
-from cbobench.problems.simulation_totals import CellRounds, SimulationTotals, count_simulations
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.base import Problem
 from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
 from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.prepare import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
-from cbobench.suite.variants import INITIAL
 
 MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
 MAX_BLOCK_OF_BOXES = 50
@@ -345,22 +340,6 @@ class Tasks(Sequence[Task]):
         return Cells(tuple(self.by_pair))
 
 
-def count_ahead(tasks: Tasks, problems: Mapping[str, Problem]) -> dict[str, SimulationTotals]:
-    """Return the simulations that cells will take, by the title of their simulator; `problems` are
-    prepared.
-    """
-    cells: dict[str, Counter[CellRounds]] = defaultdict(Counter)
-    for pair_cells in tasks.by_pair:
-        from_pilot = (pair_cells.pair.algorithm.values.get(INITIAL) or {}).get(PILOT, 0)
-        rounds = CellRounds(pair_cells.horizon, tasks.rules.keep, from_pilot)
-        cells[pair_cells.pair.problem.title][rounds] += len(pair_cells)
-    simulators = {title: p for title in cells if isinstance(p := problems[title], Simulator)}
-    return {
-        title: count_simulations(p, cells[title], p.pilot_facts.seconds)
-        for title, p in simulators.items()
-    }
-
-
 class Pace:
     """Seconds per seed-round of pairs, or else of what shares the names of their problem and
     algorithm.
@@ -375,17 +354,8 @@ class Pace:
             title: isinstance(problem.actions, Finite) for title, problem in problems.items()
         }
         self.sums: dict[tuple[str, ...], list[float]] = {}
-        # Of a slow simulator little else counts: its tasks are cut before any of them has ended.
-        self.simulated = {
-            title: problem.round_seconds
-            for title, problem in problems.items()
-            if problem.simulates and problem.simulation_seconds >= simulator.SLOW
-        }
         for pair, seconds, rounds in measured:
-            # What cells say is CPU time: to wait for a simulator is none.
-            self._add(
-                pair, max(seconds, rounds * self.simulated.get(pair.problem.title, 0.0)), rounds
-            )
+            self._add(pair, seconds, rounds)
 
     def learn(self, task: Task, seconds: float, rounds: int) -> None:
         """Seconds that some seed-rounds of a task have taken."""
@@ -393,9 +363,7 @@ class Pace:
         self._add(task.pair, max(0.0, seconds - shared), rounds)
 
     def expected(self, task: Task) -> float | None:
-        """Seconds that a task will take; None where nothing like it has ended, unless a simulator
-        says.
-        """
+        """Seconds that a task will take; None where nothing like it has ended."""
         per_round = self._seconds_per_round(task.pair)
         return (
             None
@@ -436,13 +404,7 @@ class Pace:
             1, min(math.ceil(seconds / piece_seconds), int(cells / self._least(task)), cells)
         )
         ends = [cells * i // count for i in range(count + 1)]
-        # What the method itself takes beside a simulator is not known before something of it has
-        # ended.
-        return_after = None if self._measured(task.pair) else RETURN_AFTER
-        return [
-            replace(task, cells=task.cells[a:b], return_after=return_after)
-            for a, b in pairwise(ends)
-        ]
+        return [replace(task, cells=task.cells[a:b], return_after=None) for a, b in pairwise(ends)]
 
     def _least(self, task: Task) -> float:
         """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
@@ -462,19 +424,14 @@ class Pace:
             totals[1] += rounds
 
     def _seconds_per_round(self, pair: Pair) -> float | None:
-        """Seconds of a seed-round without what its block shares."""
-        measured = self._measured(pair)
-        return (
-            self.simulated.get(pair.problem.title)
-            if measured is None
-            else measured[0] / measured[1]
-        )
-
-    def _measured(self, pair: Pair) -> list[float] | None:
-        """Seconds that seed-rounds like those of a pair have taken, and how many there were; None
-        without any.
+        """Seconds of a seed-round without what its block shares; None where nothing like it has
+        ended.
         """
-        return next((self.sums[key] for key in _keys(pair) if key in self.sums), None)
+        for key in _keys(pair):
+            if key in self.sums:
+                seconds, rounds = self.sums[key]
+                return seconds / rounds
+        return None
 
     def _shared_seconds(self, task: Task) -> float:
         return SHARED_ROUND[self.finite[task.pair.problem.title]]

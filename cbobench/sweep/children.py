@@ -68,14 +68,6 @@ class Child:
         except ChildProcessError:  # a program of the user's may wait for all its children
             return True
 
-    def is_stopped(self) -> bool:
-        """Return whether the process stands still, by SIGSTOP or in a debugger; False where /proc
-        does not say.
-        """
-        with suppress(OSError):
-            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
-        return False
-
     def receive(self) -> Any:
         """Wait for the next message and return it.
 

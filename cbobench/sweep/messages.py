@@ -4,14 +4,11 @@ it is known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
-
-import numpy as np
 
 from cbobench.call import Call
 from cbobench.errors import CbobenchError
-from cbobench.gp.kernels import Array
 from cbobench.play.task import Receipt, Task, WorkerCrashed
 from cbobench.play.watchdog import ReturnedTask
 from cbobench.results.folder import RunFolder
@@ -134,24 +131,13 @@ class Ended(NamedTuple):
     answer: Answer | Crashed
 
 
-# To a process that prepares problems or runs simulations, and from it.
-
-
-class Simulate(NamedTuple):
-    """Simulations to run at points (k, d), one generator each, `step` at a time; each is sent as a
-    result.
-    """
-
-    x: Array
-    gens: Sequence[np.random.Generator]
-    step: int
+# To a process that prepares problems, and from it.
 
 
 class Prepare(NamedTuple):
-    """Prepare the problems of a call's suite; the run's kept simulations are used."""
+    """Prepare the problems of a call's suite."""
 
     call: Call
-    folder: RunFolder
 
 
 class Prepared(NamedTuple):

@@ -5,13 +5,10 @@ tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
 from cbobench.call import Call
-from cbobench.errors import CbobenchError
 from cbobench.play.process import preserve_process, refuse_replaced
 from cbobench.problems.data import Site
 from cbobench.problems.simulator import Simulator
@@ -21,7 +18,7 @@ from cbobench.results.lease import refuse_foreign_folder
 from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
-from cbobench.results.simulations import MOST, SimulationStore
+from cbobench.results.simulations import MOST
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
 from cbobench.suite.settings import pending_notes
@@ -29,13 +26,10 @@ from cbobench.suite.text import SuiteText, read_suite
 from cbobench.surroundings import take_replaced
 from cbobench.sweep import blocks
 from cbobench.sweep.executors import usable_cpus
-from cbobench.sweep.preparation import ProcessPool
 from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
-# seconds of a simulation beside which what a round costs Python does not count
-SLOW_SIMULATION = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,6 @@ class Plan:
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
         published_tasks: files that were published when the plan was made.
-        simulations: those of the problems' pilots, which the sweep keeps.
         measured: what cells in the folder took (see `blocks.measure_cells`).
     """
 
@@ -65,7 +58,6 @@ class Plan:
     stale: int
     notes: tuple[str, ...]
     published_tasks: frozenset[str]
-    simulations: SimulationStore
     measured: Sequence[blocks.Measured]
 
     @property
@@ -74,30 +66,20 @@ class Plan:
         return len(self.suite.grid.cells)
 
 
-def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
-    """Validate a suite and find what is still to be played. Writes nothing, but what a pilot has
-    simulated that fails.
+def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
+    """Validate a suite and find what is still to be played. Writes nothing, and simulates nothing.
 
     Args:
-        watcher: told what takes long, such as a simulator's pilot, and asked whether one of minutes
-            is to go on.
-        deadline: of a dry run, by `monotonic`: pilots are cut short, and the watcher hears of each
-            step instead.
+        watcher: told what a reader of the problems' numbers should know.
 
     Raises:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in
             the folder.
-        Declined: a pilot is not to go on.
     """
-    # What shows at once is refused before anything is prepared: the pilot of a simulator may take
-    # hours.
     text = read_suite(call)
     path = Path("runs") / text.name if call.out is None else call.out
     folder = open_run(path).refuse_bundle("give a folder for the run")
-    # A plan writes nothing: what pilots simulate waits in memory until the sweep holds its lease.
-    simulations = SimulationStore(folder, buffered=True)
-    pool = None if call.plays_inline else ProcessPool(call.cpus or usable_cpus())
-    suite = _prepare_suite(text, Site(watcher=watcher, pool=pool, deadline=deadline), simulations)
+    suite = _prepare_suite(text, watcher)
     grid = suite.grid
     # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the
     # same tasks again. How many cells of several pairs share a task, and into which pieces one is
@@ -111,17 +93,9 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
     rules = blocks.TaskRules(record.keep, suite.timeout, suite.demands)
     tasks = blocks.Tasks(by_pair, record.block, rules, attempts, together=call.block or together)
-    # Simulations that take long are counted ahead: who pays for them wants to know how many there
-    # will be.
-    totals = blocks.count_ahead(tasks, suite.problems).items()
-    slow = [
-        (title, total) for title, total in totals if total.each and total.each >= SLOW_SIMULATION
-    ]
     notes = (
         *pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values()),
         *record_notes,
-        *simulations.describe_damage(),
-        *(total.describe(title, workers) for title, total in slow),
     )
     return Plan(
         call,
@@ -133,34 +107,18 @@ def plan(call: Call, watcher: Watcher = SILENT, deadline: float = inf) -> Plan:
         stale=stale,
         notes=notes,
         published_tasks=frozenset(published.tasks),
-        simulations=simulations,
         measured=blocks.measure_cells(grid, published),
     )
 
 
-def _prepare_suite(text: SuiteText, site: Site, simulations: SimulationStore) -> Suite:
+def _prepare_suite(text: SuiteText, watcher: Watcher) -> Suite:
     """Prepare a suite; what the user's code leaves of it in this process is undone."""
-    try:
-        take_replaced()  # of earlier calls in this process
-        with preserve_process():  # a user's simulators run
-            suite = prepare(text, site, simulations)
-        if text.call.plays_inline:
-            refuse_replaced("a problem of the suite")
-    except BaseException:
-        if site.deadline == inf:  # a dry run writes nothing
-            _keep_simulations(simulations)
-        raise
+    take_replaced()  # of earlier calls in this process
+    with preserve_process():  # a user's problems prepare themselves
+        suite = prepare(text, Site(watcher=watcher))
+    if text.call.plays_inline:
+        refuse_replaced("a problem of the suite")
     return suite
-
-
-def _keep_simulations(simulations: SimulationStore) -> None:
-    """Keep what a pilot that did not come to its end has simulated, but for failures: its cause may
-    be mended.
-    """
-    with suppress(CbobenchError):  # a folder that holds something else
-        if simulations.waiting and not Manifest.exists(simulations.folder):
-            refuse_foreign_folder(simulations.folder)
-        simulations.flush(simulations.folder, failures=False)
 
 
 def _choose_together(suite: Suite, call: Call, workers: int) -> int:
@@ -168,28 +126,22 @@ def _choose_together(suite: Suite, call: Call, workers: int) -> int:
     limit = blocks.memory_limit(
         suite, None if call.address is not None else call.cpus or usable_cpus()
     )
-    simulators = [problem for problem in suite.problems.values() if isinstance(problem, Simulator)]
-    is_slow = any(simulator.pilot_facts.seconds > SLOW_SIMULATION for simulator in simulators)
-    least = 1 if is_slow else blocks.MIN_BLOCK
+    # Beside a simulation little else counts that cells in lock step share.
+    simulates = any(problem.simulates for problem in suite.problems.values())
+    least = 1 if simulates else blocks.MIN_BLOCK
     return min(
         blocks.block_size(1, len(suite.grid.cells), workers, least, suite.grid.horizon), limit
     )
 
 
 def _count_most_simulations(suite: Suite) -> int:
-    """The most simulations that a suite can take of its slow simulators."""
-    slow = {
-        title: problem.simulations
-        for title, problem in suite.problems.items()
-        if isinstance(problem, Simulator) and problem.simulation_seconds >= SLOW_SIMULATION
-    }
-    most = sum(counts.pilot for counts in slow.values())
+    """The most simulations that the cells of a suite can take."""
+    most = 0
     for pair_cells in suite.grid.cells.by_pair:
-        counts = slow.get(pair_cells.pair.problem.title)
-        if counts is not None:
-            recorded = min(pair_cells.horizon, suite.keep or pair_cells.horizon)
-            of_cell = pair_cells.horizon * counts.of_round + counts.beside_rounds(recorded)
-            most += len(pair_cells) * of_cell
+        problem, horizon = suite.problems[pair_cells.pair.problem.title], pair_cells.horizon
+        if isinstance(problem, Simulator):
+            recorded = min(horizon, suite.keep or horizon)
+            most += len(pair_cells) * problem.count_simulations(horizon, recorded)
     return most
 
 

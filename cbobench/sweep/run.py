@@ -139,8 +139,6 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
         # A thread renews the lease beside plays here; an engine that forks would copy its locks.
         if call.plays_inline:
             lease.start_heartbeat_thread()
-        # Before workers begin, which look for kept simulations in the folder.
-        plan.simulations.flush(plan.folder)
         receipts: Iterable[Receipt] = ()
         if plan.tasks:
             engine = engines.enter_context(closing(start_engine(plan, watcher)))
@@ -226,7 +224,7 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
         return InlineExecutor(problems, plan.folder)
     # What was prepared here holds this process's numbers, which the workers' may not be.
     if not is_as_requested():
-        problems = prepare_problems(call, plan.folder)
+        problems = prepare_problems(call)
     is_started = ray_is_started()
     if is_started and call.address is not None:
         address_asked = show(call.address)

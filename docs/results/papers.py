@@ -75,7 +75,7 @@ def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
     """
     run = RUNS / suite
     again = ["--again", "stale"] if run.exists() else []
-    if not run_commands(suite, [["run", suite, "--yes", "--out", str(run), *again]], seconds):
+    if not run_commands(suite, [["run", suite, "--out", str(run), *again]], seconds):
         raise SystemExit(f"papers: {suite} is not played (see above)")
     BUNDLES.mkdir(exist_ok=True)
     keep_run(run, bundle_of(suite), rounds)

@@ -533,7 +533,7 @@ def make_small_task(kind, folder):
     """A problem of which a run plays more rounds than it has configurations."""
     if kind in ("simulator", "four"):
         task, base = (
-            build({"simulator": Tiny, "four": TwoNumbers}[kind], {"pilot": 8}),
+            build({"simulator": Tiny, "four": TwoNumbers}[kind], {}),
             DataFolder(),
         )
     else:

@@ -257,6 +257,27 @@ def test_posteriors_are_scikit_learns_whatever_came_by_a_row_and_what_from_scrat
         np.testing.assert_allclose(moment, expected, rtol=1e-5, atol=1e-8)
 
 
+def test_the_lowest_value_stands_for_those_of_f_that_are_not_told():
+    """In a block as alone; a replicate beside it that was told all keeps its bits."""
+    x, f = data(EVERY + 9)
+    told = np.stack([f, np.cos(4 * x[:, 2]) - 0.3], axis=1)
+    partly = told.copy()
+    partly[[0, 1, 5], 0] = np.nan
+    block, first, second = (FittedPosterior(BOX, size, 2) for size in (2, 1, 1))
+    for i, point in enumerate(x):
+        block.update(np.tile(point, (2, 1)), np.stack([partly[i], told[i]]))
+        first.update(point[None], partly[[i]])
+        second.update(point[None], told[[i]])
+        if i == 1:
+            np.testing.assert_array_equal(first.observed[0, 0], 0.0)
+    for s, alone in enumerate((first, second)):
+        np.testing.assert_array_equal(block.mean[s], alone.mean[0])
+        np.testing.assert_array_equal(block.observed[s], alone.observed[0])
+    lowest = np.where(np.isnan(partly[:, 0]), np.nanmin(partly[:, 0]), f)
+    np.testing.assert_array_equal(first.observed[0], [lowest, told[:, 1]])
+    np.testing.assert_array_equal(second.observed[0], told.T)
+
+
 def test_jets_are_the_posteriors_derivatives():
     x, y = data(20)
     posterior = FittedPosterior(BOX, 2, 1)

@@ -114,5 +114,18 @@ def test_cube():
 @pytest.mark.parametrize("kind", ["box", "finite"])
 def test_what_is_no_number_ends_the_cell(kind):
     learned, points, _, queries = model(kind)
-    with pytest.raises(CellFailure, match="an observation is not a number"):
-        learned.tell(queries[:1], np.array([1.0, np.nan]))
+    for values in ([1.0, np.nan], [np.inf, 0.0]):
+        with pytest.raises(CellFailure, match="an observation is not a number"):
+            learned.tell(queries[:1], np.array(values))
+
+
+@pytest.mark.parametrize("kind", ["box", "finite"])
+def test_the_centre_stands_for_an_f_that_is_not_told(kind):
+    learned, points, _, queries = model(kind, count=0)
+    for i in range(3):
+        learned.tell(points[[i]] if kind == "box" else np.array([i]), np.array([np.nan, 0.3 * i]))
+    mean, _ = learned.at(queries)
+    np.testing.assert_array_equal(mean[0], 0.0)
+    assert np.ptp(mean[1]) > 0, "g is learned"
+    learned.tell(points[[3]] if kind == "box" else np.array([3]), np.array([7.0, 0.2]))
+    np.testing.assert_allclose(learned.at(queries)[0][0], 7.0)

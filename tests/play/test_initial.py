@@ -53,14 +53,6 @@ def test_dual_variables_rest_while_the_design_is_played():
     assert not duals[:5].any()
 
 
-@pytest.mark.parametrize("task", [BOX, GRID])
-def test_only_simulators_have_a_pilot_to_begin_with(task):
-    with pytest.raises(
-        Misuse, match=r"has no pilot, as it is no simulator; give initial: \{sobol: 5\}, say$"
-    ):
-        Play(task(), "test", make("random"), "random", [0], 6, PlayOptions(initial={"pilot": 5}))
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "begun"),
     [

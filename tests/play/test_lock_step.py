@@ -104,6 +104,6 @@ class Spoils(CKBUCB):
 
 def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):
     todo = plan(Call(write_suite(SUITE), out=tmp_path / "r", cpus=1))
-    estimates, estimated_count = try_pairs(todo, SILENT, np.inf)
+    estimates, estimated_count = try_pairs(todo, SILENT)
     assert estimated_count == len(todo.suite.grid.pairs) == len(estimates)
     assert len(todo.tasks.of_pairs()) == len(todo.tasks) == 10

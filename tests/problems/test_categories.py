@@ -233,7 +233,7 @@ class Unwritable(Simulator):
         return [-float(x["width"]), x["width"] - 5.0]
 
     def describe_inputs(self):
-        return SAYS[self.pilot]
+        return SAYS[self.repeats]
 
 
 SAYS = {8: {"width": [float("nan")] * 9}, 9: {"wi\0th": [0] * 9}}
@@ -251,7 +251,7 @@ REFUSED = {
 def test_what_a_run_cannot_store_is_refused_before_anything_is_written(
     write_suite, tmp_path, capsys, dry, says
 ):
-    problem = {f"{__name__}:Unwritable": {"pilot": says}}
+    problem = {f"{__name__}:Unwritable": {"repeats": says}}
     suite = {
         "suite": "s",
         "horizon": 3,

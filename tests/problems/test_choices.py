@@ -50,7 +50,7 @@ class Choosy(Simulator):
 
 
 def prepared():
-    return prepare_class(Choosy, pilot=8, configurations=200)
+    return prepare_class(Choosy, configurations=200)
 
 
 @pytest.mark.parametrize("name", [*map(entry, OPPONENTS), *LOCAL])
@@ -79,7 +79,7 @@ def test_choices_of_all_kinds_are_stored_and_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     suite = {
         "suite": "s", "horizon": 40, "seeds": 1, "algorithms": ["random"],
-        "problems": [{f"{__name__}:Choosy": {"pilot": 8, "configurations": 200}}],
+        "problems": [{f"{__name__}:Choosy": {"configurations": 200}}],
     }  # fmt: skip
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
     rounds = cbobench.load_rounds(done)

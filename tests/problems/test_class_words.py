@@ -55,9 +55,9 @@ def make_class(base, **attributes):
         ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
         ({"one_hot": ["gas"]}, "inputs = {"),
         (
-            {"pilot": 8},
-            "Mine: pilot = 8 leaves the parameter's default at 64; set pilot in the suite, or "
-            "write pilot",
+            {"repeats": 8},
+            "Mine: repeats = 8 leaves the parameter's default at 10; set repeats in the suite, or "
+            "write repeats",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_formula_and_a_method_are_held_to_their_words_too():
         (lambda self, x, gen, extra: [0, 0], "def simulate(self, x, gen, extra) cannot be called"),
     ],
 )
-def test_a_simulate_without_gen_is_refused_before_a_pilot(method, message):
+def test_a_simulate_without_gen_is_refused_before_it_is_called(method, message):
     with pytest.raises(Misuse) as refused:
         params.build(make_class(Kiln, simulate=method), {})
     assert message in str(refused.value)
@@ -146,7 +146,7 @@ def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_reco
         def __init__(self, **settings):
             super().__init__(**settings)
 
-    assert params.build(Passing, {"pilot": 8}).pilot == 8
+    assert params.build(Passing, {"repeats": 8}).repeats == 8
 
 
 def test_the_type_of_a_parameter_has_the_bounds_of_its_numbers():
@@ -159,5 +159,5 @@ def test_the_type_of_a_parameter_has_the_bounds_of_its_numbers():
     types = {p.name: p.type for p in params.params_of(Bounded)}
     assert types["rate"] == "number above 0 and below 1"
     assert types["bound"] == "'norm' | number at least 2 | null"
-    assert types["pilot"] == "whole number at least 8 and at most 8192"
-    assert (types["word"], types["scaled"]) == ("text", "true | false")
+    assert types["candidates"] == "whole number at least 16 and at most 65536"
+    assert types["word"] == "text"

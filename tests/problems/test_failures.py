@@ -20,7 +20,7 @@ from cbobench.problems.table import UserTable
 from cbobench.report.groups import take_values
 from cbobench.report.notes import describe_failures
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, make, play, prepare_class, refused
+from tests.helpers import actions, entry, make, play, prepare_class, refused
 from tests.problems.test_simulator import Noisy, truth
 
 
@@ -54,28 +54,114 @@ def prepared(cls=Flaky, share=0.1, **settings):
     return prepare_class(type("Flaky", (cls,), {"__module__": "mine", "share": share}), **settings)
 
 
-def find_failed(task, chunk):
+def find_failed(cells, chunk):
     """Which observations are those of failed runs, (rounds, S)."""
-    return np.isclose(
-        chunk.observed_f,
-        task.pilot_facts.shift[0] + task.pilot_facts.divisor[0] * task.pilot_facts.failed[0],
-    )
-
-
-def test_a_failed_run_is_told_as_the_worst_that_the_pilot_saw():
-    task = prepared()
-    cells, chunks = play(task, make("random"), seeds=3, horizon=60)
-    (f, g), chunk = truth(actions(chunks)), chunks[0]
-    facts = task.pilot_facts
-    g_told = chunk.observed_g[..., 0] * facts.divisor[1]
-    failed = find_failed(task, chunk)
-    assert 5 < failed.sum() < 40
-    assert (np.abs(chunk.observed_f - f)[~failed] < 1).all()
+    failed = chunk.observed_g[..., 0] == 1.0
     np.testing.assert_array_equal(cells.channel.failed, failed.sum(axis=0))
-    np.testing.assert_allclose(g_told[~failed], g[~failed], atol=1e-9)
-    assert (g_told[failed] > 2.5).all(), "the largest g of the pilot, where it is 3.5 at most"
-    assert (chunk.observed_f[failed] < 6.5).all(), "the smallest f, where it is 5 at least"
-    assert np.ptp(chunk.observed_f[failed]) == 0
+    return failed
+
+
+def test_a_failed_run_is_told_as_the_worst_f_so_far_and_a_unit_of_g():
+    cells, (chunk,) = play(prepared(), make("random"), seeds=3, horizon=60)
+    failed = find_failed(cells, chunk)
+    assert 5 < failed.sum() < 40
+    _, g = truth(chunk.actions)
+    np.testing.assert_allclose(chunk.observed_g[~failed][:, 0], g[~failed], atol=1e-9)
+    for s in range(3):
+        worst = np.nan
+        for f, has_failed in zip(chunk.observed_f[:, s], failed[:, s], strict=True):
+            if has_failed:
+                np.testing.assert_array_equal(f, worst)
+            else:
+                worst = np.fmin(worst, f)
+
+
+class Late(Noisy):
+    """Nothing succeeds in the first rounds of a process, far from 0."""
+
+    noisy = False
+    left = 0
+
+    def simulate(self, x, gen):
+        type(self).left -= 1
+        if type(self).left >= 0:
+            raise ArithmeticError("not warm yet")
+        f, g = truth(np.asarray(x))
+        return [f - 1e6, g]
+
+
+def begin_late(failures, **settings):
+    task = prepared(Late, **settings)
+    type(task).left = failures
+    return task
+
+
+LEARNERS = [
+    *[("cei", {}), ("cei", {"kernel": "given"}), ("cei", {"kernel": "given", "lam": 0.01})],
+    *[("scbo", {}), ("scbo", {"kernel": "given"}), ("scbo", {"copula": True}), ("furbo", {})],
+    *[("admmbo", {}), ("admmbo", {"values": "observed", "kernel": "given"}), ("nei", {})],
+    *[("epbo", {"beta": 2.0}), ("epbo", {"beta": 2.0, "kernel": "given"}), ("bandit-oco", {})],
+    *[("penalty-noisy", {"beta": 2.0}), ("cobyla", {})],
+    *[entry(name, {}) for name in ("optuna-tpe", "egobox", "botorch-cei", "cma-es")],
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), LEARNERS)
+def test_before_any_success_nothing_is_told_of_f(name, settings):
+    """Five rounds that nobody can judge; then learners know all that was told."""
+    algorithm = make(name, **settings)
+    cells, (chunk,) = play(begin_late(5), algorithm, seeds=1, horizon=14)
+    assert np.isnan(chunk.observed_f[:5, 0]).all()
+    assert np.isfinite(chunk.observed_f[5:]).all()
+    assert (chunk.observed_g[:5] == 1.0).all()
+    lowest = np.nanmin(chunk.observed_f)
+    np.testing.assert_array_equal(chunk.metrics.f[:5, 0], lowest)
+    np.testing.assert_array_equal(chunk.metrics.f[5:], chunk.observed_f[5:])
+
+
+@pytest.mark.parametrize(("name", "settings"), [("cei", {}), ("nei", {}), ("scbo", {})])
+def test_a_model_of_f_has_the_worst_in_place_of_what_it_was_not_told(name, settings):
+    algorithm = make(name, **settings)
+    _, (chunk,) = play(begin_late(4), algorithm, seeds=1, horizon=12)
+    model = getattr(algorithm, "posterior", None) or algorithm.runs[0].model.fitted
+    told = np.where(
+        np.isnan(chunk.observed_f[:, 0]), np.nanmin(chunk.observed_f), chunk.observed_f[:, 0]
+    )
+    np.testing.assert_array_equal(model.observed[0, 0], told[: model.count])
+    np.testing.assert_array_equal(model.observed[0, 1], chunk.observed_g[: model.count, 0, 0])
+    assert abs(model.centre[0, 0] + 1e6) < 100, "nothing of it is 0"
+
+
+@pytest.mark.parametrize("parallel", [None, {"points": 3, "as": "asynchronous"}])
+def test_replicates_without_a_success_change_no_bit_of_others(parallel):
+    class Corner(Late):
+        def simulate(self, x, gen):
+            if x[0] > 1.0:
+                raise ArithmeticError
+            f, g = truth(np.asarray(x))
+            return [f - 1e6, g]
+
+    for name in ("cei", "scbo", "nei")[: 2 if parallel else 3]:
+        task = prepared(Corner)
+        block, alone = (
+            actions(play(task, make(name), seeds, 12, parallel=parallel)[1])
+            for seeds in ([0, 1, 2], [1])
+        )
+        np.testing.assert_array_equal(block[:, 1:2], alone)
+
+
+def test_what_is_not_told_never_arrives():
+    algorithm = make("epbo", beta=2.0)
+    cells, _ = play(begin_late(5, delay=2.0), algorithm, seeds=1, horizon=14)
+    told = [value for values in cells.channel.waiting.values() for value in values]
+    assert not any(round_number <= 5 and function == 0 for _, round_number, function, _ in told)
+
+
+def test_a_cell_without_any_success_fails_and_says_why():
+    with pytest.raises(CellFailure, match="every simulation failed; the last: .*not warm yet"):
+        play(begin_late(99), make("cei"), seeds=1, horizon=6)
+    _, (chunk,) = play(begin_late(99, on_failure={"f": -3, "g": 2}), make("random"), 1, 6)
+    assert (chunk.metrics.f == -3).all()
 
 
 def test_metrics_are_means_of_the_runs_that_succeed():
@@ -83,9 +169,7 @@ def test_metrics_are_means_of_the_runs_that_succeed():
     _, chunks = play(task, make("random"), seeds=2, horizon=15)
     f, g = truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=0.1)
-    np.testing.assert_allclose(
-        chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9
-    )
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0], g, atol=1e-9)
 
 
 def test_a_point_at_which_most_runs_fail_is_infeasible():
@@ -107,7 +191,7 @@ def test_values_may_be_stated():
     _, chunks = play(task, make("random"), seeds=3, horizon=60)
     failed = np.isclose(chunks[0].observed_f, -7)
     assert 5 < failed.sum() < 40
-    np.testing.assert_allclose(chunks[0].observed_g[failed] * task.pilot_facts.divisor[1], 9)
+    np.testing.assert_allclose(chunks[0].observed_g[failed], 9)
 
 
 def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():
@@ -115,7 +199,7 @@ def test_retries_draw_other_numbers_and_leave_the_rest_as_it_is():
     untried, chunks = play(never, make("random"), seeds=3, horizon=80)
     two, retried_chunks = play(thrice, make("random"), seeds=3, horizon=80)
     assert untried.channel.failed.sum() > 10 > two.channel.failed.sum()
-    good = ~find_failed(never, chunks[0])
+    good = ~find_failed(untried, chunks[0])
     np.testing.assert_allclose(
         chunks[0].observed_f[good], retried_chunks[0].observed_f[good], atol=1e-9
     )
@@ -153,8 +237,7 @@ def test_of_a_skipped_run_nothing_is_told():
 
 
 def test_fail_ends_the_cell_and_names_the_way_on():
-    task = prepared(share=0.0, on_failure="fail")
-    type(task).share = 0.5
+    task = prepared(share=0.5, on_failure="fail")
     with pytest.raises(
         CellFailure, match=r"round \d+: Flaky: simulate .*; on_failure: infeasible goes on"
     ):
@@ -192,18 +275,6 @@ def test_skip_and_delays_exclude_each_other():
         prepared(on_failure="skip", delay=3.0)
 
 
-def test_a_pilot_that_fails_says_how_often_and_why():
-    with pytest.raises(
-        Misuse, match=r"\d+ of 64 pilot simulations fail; the first: Flaky: simulate (fails|gives)"
-    ):
-        prepared(share=0.9)
-    with pytest.raises(
-        Misuse, match=r"\d of 64 pilot simulations fail; .*; on_failure: infeasible goes on"
-    ):
-        prepared(on_failure="fail")
-    assert "pilot simulations failed" in prepared().note()
-
-
 class Base(BaseException):
     """Of no Exception."""
 
@@ -234,11 +305,9 @@ def test_a_run_that_ends_by_any_other_error_has_failed_too(error):
     np.testing.assert_array_equal(cells.channel.failed, (actions(chunks)[..., 0] > 1.9).sum(axis=0))
     assert cells.channel.failed.sum() > 0
     Ending.edge = -1.0
-    with pytest.raises(
-        Misuse, match="64 of 64 pilot simulations fail; the first: Flaky: simulate fails at"
-    ) as caught:
-        prepared(Ending, pilot=64)
-    assert f"]: {one_line(error)}; allowed" in str(caught.value)
+    with pytest.raises(CellFailure, match="every simulation failed; the last: Flaky:") as caught:
+        play(prepared(Ending), make("random"), seeds=1, horizon=2)
+    assert str(caught.value).endswith(f"]: {one_line(error)}")
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, Interrupted, TimedOut])
@@ -256,7 +325,7 @@ def test_what_stops_a_run_from_outside_is_no_failure_of_its_own(stop, how):
                 raise
 
     with pytest.raises(stop, match="from outside"):
-        prepared(Converting)
+        play(prepared(Converting), make("random"), seeds=1, horizon=2)
 
 
 def test_cells_that_fail_beside_others_are_no_context_of_theirs(tmp_path):
@@ -267,7 +336,7 @@ def test_cells_that_fail_beside_others_are_no_context_of_theirs(tmp_path):
         "suite": "s",
         "horizon": 30,
         "seeds": 2,
-        "problems": [{f"{__name__}:Exiting": {"pilot": 8, "repeats": 0}}],
+        "problems": [{f"{__name__}:Exiting": {"repeats": 0}}],
         "algorithms": [f"{__name__}:Interrupting"],
     }
     done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
@@ -290,10 +359,10 @@ class Interrupting(Random):
 
 
 def test_the_worst_seen_is_infeasible_even_if_all_was_feasible():
-    pilot_values = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
-    np.testing.assert_array_equal(FailureRule().values_of(pilot_values), [1.0, 1.0, 1.0])
+    measured_values = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
+    np.testing.assert_array_equal(FailureRule().values_of(measured_values), [1.0, 1.0, 1.0])
     np.testing.assert_array_equal(
-        FailureRule(f=0.0, g=(5.0, 0.0)).values_of(pilot_values), [0.0, 5.0, 0.0]
+        FailureRule(f=0.0, g=(5.0, 0.0)).values_of(measured_values), [0.0, 5.0, 0.0]
     )
 
 

@@ -204,7 +204,7 @@ def test_simulators_get_names_and_values():
 
 @pytest.mark.parametrize("name", ["cei", "random", *map(entry, ("optuna-tpe", "pymoo-ga"))])
 def test_blocks_change_no_bit(name):
-    check_alone_as_in_a_block(prepared(pilot=16), name, 15)
+    check_alone_as_in_a_block(prepared(), name, 15)
 
 
 def test_cei_finds_the_best_of_all_soon_after_a_design():
@@ -348,24 +348,3 @@ def test_a_forest_of_scikit_learn_is_counted_as_it_is():
     assert f == pytest.approx(sum(right) / len(images))
     assert (size + 1) * 2.0 == pytest.approx(np.mean(nodes) * 144 / 1e6)
     assert (visits + 1) * 30.0 == pytest.approx(np.mean(depth))
-
-
-@dataclass(kw_only=True)
-class Strict(Simulator):
-    """Two hundred constraints that differ in their units."""
-
-    source, about, noisy = "a test", "many constraints", False
-    low, high, m = (0.0,), (1.0,), 200
-
-    def simulate(self, x, gen):
-        return [x[0], *((j + 1.0) * (x[0] - 0.5) for j in range(200))]
-
-
-def test_units_of_many_constraints_are_named_in_part():
-    (units,) = (
-        part
-        for part in prepare_class(Strict, pilot=8).note().split("; ")
-        if part.startswith("g in units of")
-    )
-    assert units.count(", ") == 5
-    assert units.endswith(" and 194 more")

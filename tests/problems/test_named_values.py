@@ -38,9 +38,9 @@ def serve(self, x, gen):
 
 
 def serve_turned(self, x, gen):
-    """The same with f to be maximised and g_j <= 0, as a class without names has it."""
+    """The same with f to be maximised and g_j <= 0, in multiples of bounds."""
     values = serve(self, x, gen)
-    return [-values["cost"], values["late"] - 0.3, 2.5 - values["speed"]]
+    return [-values["cost"], (values["late"] - 0.3) / 0.3, (2.5 - values["speed"]) / 2.5]
 
 
 NAMED = make_class("Clerks", serve, **WORDS)
@@ -51,7 +51,7 @@ TURNED = make_class("Clerks", serve_turned, m=2)  # of the same name: equal stre
 def test_a_class_that_names_its_values_plays_bit_for_bit_as_one_that_turns_them(algorithm):
     results = []
     for cls in (NAMED, TURNED):
-        problem = prepare_class(cls, pilot=16, repeats=2, candidates=64)
+        problem = prepare_class(cls, repeats=2, candidates=64)
         assert (problem.constraints, cls.facts()["constraints"]) == (2, "2")
         _, (chunk,) = play(problem, make(algorithm), 2, 8)
         results.append([chunk.actions, chunk.observed_f, chunk.observed_g, chunk.metrics.f])
@@ -60,21 +60,21 @@ def test_a_class_that_names_its_values_plays_bit_for_bit_as_one_that_turns_them(
 
 
 def test_readers_get_the_users_words():
-    problem = prepare_class(NAMED, pilot=16)
+    problem = prepare_class(NAMED)
     assert problem.describe_objective() == ("cost", 0.0, -1.0)
     assert re.search(
-        r"f = minus cost; g: late at most 0.3 in units of \S+, speed at least 2.5 in units of \S+;",
+        "f = minus cost; g: late at most 0.3 in units of 0.3, speed at least 2.5 in units of 2.5;",
         problem.note(),
     )
-    assert prepare_class(TURNED, pilot=16).describe_objective() == ("f", 0.0, 1.0)
+    assert prepare_class(TURNED).describe_objective() == ("f", 0.0, 1.0)
 
 
 def test_a_target_is_in_the_users_units():
-    aimed = prepare_class(make_class("Aimed", serve, target=6.0, **WORDS), pilot=16)
+    aimed = prepare_class(make_class("Aimed", serve, target=6.0, **WORDS))
     _, (chunk,) = play(aimed, make("random"), 1, 3)
     np.testing.assert_allclose(chunk.metrics.f_star, -6.0)
     turned = make_class("Aimed", serve_turned, m=2, target=-6.0)
-    _, (other,) = play(prepare_class(turned, pilot=16), make("random"), 1, 3)
+    _, (other,) = play(prepare_class(turned), make("random"), 1, 3)
     np.testing.assert_array_equal(chunk.metrics.values["regret"], other.metrics.values["regret"])
 
 
@@ -134,7 +134,9 @@ def test_another_result_is_one_line(result, message):
         ({"objective": {"minimise": "a", "maximise": "b"}}, "objective is .*; allowed: a column's"),
         ({"constraints": {"late": {"atmost": 1}}}, r"'late' is \{'atmost': 1\}; allowed: \{at_mo"),
         ({"constraints": {"late": {"at_most": np.nan}}}, "at_most is nan; it must be a finite"),
-        ({"constraints": {"late": {"at_most": 1, "noise": 0.1}}}, "'late' states noise"),
+        ({"constraints": {"late": {"at_most": 1, "noise": 0.1}}}, "'late': unknown key 'noise'"),
+        ({"constraints": {"late": {"at_most": 1, "unit": 0}}}, "'late': unit is 0; it must be ab"),
+        ({"constraints": {"late": {"at_most": 1, "unit": -1}}}, "unit is -1; .* of at least 0"),
         ({"constraints": {}}, "constraints is empty"),
         ({"constraints": ["late"]}, r"constraints is \['late'\]; allowed: bounds by name"),
         ({"m": 2}, "Mine says m beside its constraints; leave m out"),
@@ -147,11 +149,12 @@ def test_wrong_words_are_one_line(words, message):
 
 
 def test_what_fails_and_what_is_infeasible_is_said_in_the_users_words():
-    lost = prepare_class(make_class("Mine", serve, **WORDS), pilot=16)
-    _, reason = lost.attempt(np.array([[2.0, np.nan]]), [np.random.default_rng(0)])
+    lost = prepare_class(make_class("Mine", serve, **WORDS))
+    _, reason = lost.observe(np.array([[2.0, np.nan]]), [np.random.default_rng(0)])
     assert re.search(r"gives \[nan, nan, [12]\.\d+\] at x", reason), "speed as it was returned"
-    with pytest.raises(Misuse, match=r"has speed = \S+ \(speed at least 2.5\); give a point"):
-        prepare_class(make_class("Mine", serve, best_known=(1.2, 2.0), **WORDS), pilot=16)
+    wrong = prepare_class(make_class("Mine", serve, best_known=(1.2, 2.0), **WORDS))
+    with pytest.raises(CellFailure, match=r"has speed = \S+ \(speed at least 2.5\); give a point"):
+        play(wrong, make("random"), 1, 3)
 
 
 MINE = """\
@@ -173,7 +176,7 @@ def test_tables_and_figures_speak_the_users_words(tmp_path, monkeypatch):
     (tmp_path / "mine_depot.py").write_text(MINE)
     monkeypatch.syspath_prepend(tmp_path)
     suite = {"suite": "depot", "horizon": 6, "seeds": 3, "algorithms": ["random", "sobol"]}
-    entry = {"mine_depot:Depot": {"pilot": 8, "candidates": 64}}
+    entry = {"mine_depot:Depot": {"candidates": 64}}
     done = cbobench.run(suite | {"problems": [entry]}, out=tmp_path / "run", cpus=0)
     stored = cbobench.load_cells(done)
     table = cbobench.compare(done)

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cbobench.errors import Misuse
+from cbobench.errors import CellFailure
 from cbobench.problems.simulation_values import read_run, read_runs
-from tests.helpers import actions, make, play, refused
+from tests.helpers import actions, make, play
 from tests.problems.test_simulator import Exact, prepared
 
 Labelled = namedtuple("Labelled", ["g", "f"])
@@ -54,6 +54,11 @@ SAME = {
     "true f": [True, -2.0],
     "masked nowhere": np.ma.masked_array([1.5, -2.0], mask=[False, False]),
 }
+
+
+def play_once(attributes):
+    """One round of a simulator with those attributes."""
+    return play(prepared(Exact, attributes), make("random"), seeds=1, horizon=1)
 
 
 @pytest.mark.parametrize("form", SAME)
@@ -132,10 +137,10 @@ def test_a_run_without_a_value_has_failed(form, many):
         task = prepared(Exact, attributes)
         cells, chunks = play(task, make("random"), seeds=2, horizon=30)
         with pytest.raises(
-            Misuse,
-            match=r"64 of 64 pilot simulations fail; the first: Exact: simulate (gives|fails)",
+            CellFailure,
+            match=r"every simulation failed; the last: Exact: simulate (gives|fails)",
         ):
-            prepared(Exact, {"simulate": lambda s, x, gen: NO_VALUE[form]})
+            play_once({"simulate": lambda s, x, gen: NO_VALUE[form]})
     assert warned == []
     np.testing.assert_array_equal(cells.channel.failed, (actions(chunks)[..., 0] > 1.8).sum(axis=0))
     assert cells.channel.failed.sum() > 0
@@ -190,12 +195,12 @@ def test_any_other_form_is_a_line_that_shows_one(form, many):
     attributes = {"simulate": lambda s, x, gen: result}
     if many:
         attributes["simulate_many"] = lambda s, x, gens: [result for _ in x]
-    with refused(f"^Exact: simulate {message}"):
-        prepared(Exact, attributes)
+    with pytest.raises(CellFailure, match=f"^round 1: Exact: simulate {message}"):
+        play_once(attributes)
 
 
 def test_what_one_run_returns_is_not_what_many_do():
     with pytest.raises(
-        Misuse, match=r"gives shape \(2,\) for 1 point; it must give an array \(1, 2\)"
+        CellFailure, match=r"gives shape \(2,\) for 1 point; it must give an array \(1, 2\)"
     ):
-        prepared(Exact, {"simulate_many": lambda s, x, gens: np.array([1.0, 2.0])})
+        play_once({"simulate_many": lambda s, x, gens: np.array([1.0, 2.0])})

@@ -22,13 +22,12 @@ import scipy.stats
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.references import Random
+from cbobench.check.problems import Draws, repeatable
 from cbobench.cli import main
 from cbobench.errors import CellFailure, Misuse
 from cbobench.params import build
-from cbobench.problems.simulated import SimulationCounts
 from cbobench.problems.simulator import Simulator
-from cbobench.suite.prepare import _try_start, check_needs
-from cbobench.suite.variants import Variant
+from cbobench.suite.prepare import check_needs
 from cbobench.surroundings import REPLACED
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play, prepare_class, refused
@@ -80,9 +79,7 @@ def test_without_noise_metrics_are_the_simulators_own_values():
     x, (f, g) = actions(chunks), truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=1e-9)
     np.testing.assert_allclose(chunks[0].observed_f, f, atol=1e-9)
-    np.testing.assert_allclose(
-        chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=1e-9
-    )
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0], g, atol=1e-9)
     best = np.where(g <= 0, f, -np.inf).max(axis=0)
     np.testing.assert_allclose(cells.metrics.final["simple_value"], best, atol=1e-9)
     assert x.shape == (25, 3, 2)
@@ -93,9 +90,7 @@ def test_of_a_noisy_one_they_are_means_with_streams_of_their_own():
     _, chunks = play(task, make("random"), seeds=2, horizon=12)
     f, g = truth(actions(chunks))
     np.testing.assert_allclose(chunks[0].metrics.f, f, atol=5 * SD / 20)
-    np.testing.assert_allclose(
-        chunks[0].metrics.g[..., 0] * task.pilot_facts.divisor[1], g, atol=5 * 0.1 / 20
-    )
+    np.testing.assert_allclose(chunks[0].metrics.g[..., 0], g, atol=5 * 0.1 / 20)
     assert np.abs(chunks[0].observed_f - f).max() > 5 * SD / 20, (
         "negative control: what is told is noisier"
     )
@@ -122,30 +117,28 @@ def test_only_what_is_recommended_in_the_end_may_be_measured():
     cells, chunks = play(end, make("random"), seeds=2, horizon=12, asked=[6])
     np.testing.assert_allclose(chunks[0].metrics.f, chunks[0].observed_f, atol=1e-12)
     x, values = cells.recommendations.last
-    shift, divisor = end.pilot_facts.shift, end.pilot_facts.divisor
-    np.testing.assert_allclose(
-        values * divisor + shift, np.stack(truth(x), axis=1), atol=5 * SD / 20
-    )
+    np.testing.assert_allclose(values, np.stack(truth(x), axis=1), atol=5 * SD / 20)
     _, same = play(every, make("random"), seeds=2, horizon=12, asked=[6])
     np.testing.assert_array_equal(
         same[0].observed_f, chunks[0].observed_f, err_msg="methods are told the same"
     )
-    assert every.simulations == SimulationCounts(65, 401, 0, 400), "where there is no regret"
-    assert prepared(Noisy, {"target": 9.0}, repeats=400).simulations.recommended == 400
-    assert end.simulations == SimulationCounts(65, 1, 0, 400)
+    assert every.count_simulations(12, 6) == 12 * 401 + 400, "where there is no regret"
+    aimed = prepared(Noisy, {"target": 9.0}, repeats=400)
+    assert aimed.count_simulations(12, 6) == 12 * 401 + 6 * 400
+    assert end.count_simulations(12, 6) == 12 + 400
     assert "those of the recommended point in the end of means of 400" in end.note()
 
 
 def test_methods_meet_the_same_noise_at_a_round():
     noises = []
-    for name in ("random", "ckb-ucb"):
+    for name in ("random", "scbo"):
         _, chunks = play(prepared(Noisy), make(name), seeds=2, horizon=8)
         noises.append(chunks[0].observed_f - truth(actions(chunks))[0])
     np.testing.assert_allclose(*noises, atol=1e-9)
     assert len(np.unique(noises[0].round(9))) == 16
 
 
-@pytest.mark.parametrize(("name", "repeats"), [("random", 0), ("random", 3), ("ckb-ucb", 3)])
+@pytest.mark.parametrize(("name", "repeats"), [("random", 0), ("random", 3), ("nei", 3)])
 def test_blocks_change_no_bit(name, repeats):
     task = prepared(Noisy, repeats=repeats, candidates=64)
     check_alone_as_in_a_block(task, name, 12)
@@ -198,26 +191,114 @@ def test_no_oracle_without_a_known_optimum():
     check_needs(ALGORITHMS.get("oracle"), prepared(Exact, {"best_known": (0.5, 1.0)}))
 
 
-def test_learners_are_told_the_pilot_alone():
-    task = prepared(Noisy, pilot=2048, scaled=False)
-    np.testing.assert_allclose(task.pilot_facts.noise, [SD, 0.1], rtol=0.1)
-    assert task.pilot_facts.slater == 1.0
-    scaled = prepared(Noisy, pilot=2048)
-    np.testing.assert_allclose(
-        scaled.pilot_facts.noise * scaled.pilot_facts.divisor, [SD, 0.1], rtol=0.1
+GIVEN = {"B": 10.0, "G": 5.0, "R": 0.3, "delta": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "lacking"),
+    [
+        ("ckb-ucb", {}, "B, G, delta, R"),
+        ("ckb-ucb", {"beta": 2.0}, "B, G, delta"),
+        ("ckb-ucb", GIVEN | {"R": "true"}, "R"),
+        ("epbo", {}, "B, R, G"),
+        ("epbo", {"beta": 2.0}, ""),
+        ("config", {"B": "sup", "G": 5.0, "R": 0.3}, "B"),
+        ("rpol-censored", {"beta": 2.0}, "B, R, G"),
+        ("penalty-noisy", {}, "B, R"),
+        ("fixed-penalty", {"beta": 2.0}, ""),
+        ("igp-ucb", {"B": 10.0}, "R"),
+        *[(name, {}, "") for name in ("cei", "scbo", "furbo", "nei", "admmbo", "bandit-oco")],
+    ],
+)
+def test_what_nobody_knows_is_named_before_anything_is_simulated(name, settings, lacking):
+    task = prepared(Noisy, {"simulate": lambda self, x, gen: pytest.fail("it is simulated")})
+    if not lacking:
+        make(name, **settings).check(task)
+        return
+    numbers = ", ".join(f"{word}: NUMBER" for word in lacking.split(", "))
+    with refused(f"it reads {lacking} of the problem, which nobody knows; give {numbers}$"):
+        make(name, **settings).check(task)
+
+
+@pytest.mark.parametrize("name", ["ckb-ucb", "ckb-ts", "vq-ucb"])
+def test_what_is_given_is_played_with(name):
+    cells, _ = play(prepared(Noisy, repeats=0), make(name, **GIVEN), seeds=2, horizon=4)
+    assert (cells.algorithm.bounds == [10.0, 5.0]).all()
+    assert (cells.algorithm.noise_constants() == 0.3).all()
+    exact, _ = play(prepared(Exact), make(name, **GIVEN | {"R": "true"}), seeds=1, horizon=4)
+    assert (exact.algorithm.noise_constants() == 0.0).all(), "as the class says"
+
+
+@pytest.mark.parametrize("name", ["cei", "scbo", "admmbo", "epbo"])
+def test_noise_that_nobody_knows_is_fitted(name):
+    settings = {"lam": "true", **({"beta": 2.0} if name == "epbo" else {})}
+    with refused("lam is true, which is R², and R of this problem is not known; give lam: NUMBER"):
+        make(name, **settings).check(prepared(Noisy))
+    make(name, **settings).check(prepared(Exact))
+    settings.pop("lam")
+    cells, _ = play(prepared(Noisy, repeats=0), make(name, **settings), seeds=2, horizon=5)
+    learners = getattr(cells.algorithm, "runs", [cells.algorithm])
+    models = [getattr(one, "posterior", None) or one.model for one in learners]
+    fitted = [model if hasattr(model, "fits") else model.fitted for model in models]
+    assert all(model.noise is None for model in fitted)
+
+
+def test_under_noise_that_nobody_knows_scbo_keeps_its_data_and_cei_plays_a_point_twice():
+    setting = play(prepared(Noisy, repeats=0), make("scbo", anew="random"), 1, 2)[0].setting
+    assert np.isinf(setting.noise).all()
+    cells, _ = play(prepared(Noisy, repeats=0), make("cei"), 1, 2)
+    assert not cells.algorithm.noise_free.any()
+    assert play(prepared(Exact), make("cei"), 1, 2)[0].algorithm.noise_free.all()
+
+
+# Units --------------------------------------------------------------------------------------------
+
+LIMITS = {
+    "money": {"at_most": 2e6},
+    "slope": {"at_least": 0.0},
+    "share": {"at_most": 0.0, "unit": 0.25},
+    "heat": {"at_least": -3.0, "at_most": 6.0},
+}
+
+
+def named(self, x, gen):
+    return {
+        "cost": 1e6 * x[0],
+        "money": 1e6 * x[1],
+        "slope": x[0] - 1.0,
+        "share": x[0] - 0.5,
+        "heat": 9.0 * x[0] - 6.0,
+    }
+
+
+def test_f_is_in_its_own_unit_and_a_constraint_in_multiples_of_its_bound():
+    task = prepare_class(
+        dataclass(kw_only=True)(
+            type(
+                "Units",
+                (Simulator,),
+                {"low": (0.0, 0.0), "high": (2.0, 4.0), "simulate": named, "__module__": "mine"}
+                | {"objective": {"minimise": "cost"}, "constraints": LIMITS, "noisy": False},
+            )
+        )
     )
-    assert scaled.pilot_facts.share == pytest.approx(0.34, abs=0.05)
-
-
-def test_a_margin_that_is_not_known_is_not_made_up():
-    task = prepared(Exact, {"simulate": lambda self, x, gen: [x[0], 1.0 + x[1]]})
-    with pytest.raises(CellFailure, match="nor its Slater margin; give delta: NUMBER"):
-        play(task, make("ckb-ucb"), seeds=1, horizon=2)
-    with pytest.raises(CellFailure, match="give delta: NUMBER"):  # and so before anything is played
-        _try_start(Variant("ckb-ucb", {}, {}, "", {}), task, task.known_instance(), 2)
-    cells, _ = play(task, make("cei", lam=0.01), seeds=1, horizon=4)
-    assert cells.metrics.final["violations"][0] == 4
-    assert np.isnan(cells.metrics.final["simple_value"][0])
+    assert task.units == [2e6, None, 0.25, 6.0, 3.0]
+    _, (chunk,) = play(task, make("random"), seeds=2, horizon=9)
+    a, b = chunk.actions[..., 0], chunk.actions[..., 1]
+    np.testing.assert_allclose(chunk.observed_f, -1e6 * a)
+    expected = [
+        (b - 2) / 2,
+        1.0 - a,
+        (a - 0.5) / 0.25,
+        (9 * a - 6 - 6.0) / 6.0,
+        (-3.0 - (9 * a - 6)) / 3.0,
+    ]
+    np.testing.assert_allclose(chunk.observed_g, np.stack(expected, axis=-1), atol=1e-12)
+    total = np.maximum(chunk.observed_g, 0.0).sum(axis=-1).cumsum(axis=0)
+    np.testing.assert_allclose(chunk.metrics.values["violation_hard"], total)
+    note = task.note()
+    assert "money at most 2e+06 in units of 2e+06, slope at least 0 without a unit" in note
+    assert "share at most 0 in units of 0.25" in note
 
 
 # Constraints --------------------------------------------------------------------------------------
@@ -257,7 +338,7 @@ class One(Run):
 def test_a_class_without_constraints_is_refused_before_anything_is_simulated(
     tmp_path, monkeypatch, capsys, many
 ):
-    """Also by commands that read no suite; in a suite, before the pilots of those above it."""
+    """Also by commands that read no suite; in a suite, before those above it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "unbound", raising=False)
@@ -277,10 +358,8 @@ def test_a_class_without_constraints_is_refused_before_anything_is_simulated(
                 out=tmp_path / "run",
                 cpus=0,
             )
-        assert main(["reference", f"unbound:{cls}"]) == 2
         assert main(["check", f"unbound:{cls}"]) == 1
-        out, err = capsys.readouterr()
-        assert says in err
+        out, _ = capsys.readouterr()
         assert re.search(f"FAIL  can be made +{says}", out)
     assert not (tmp_path / "simulated").exists()
     assert not (tmp_path / "run").exists()
@@ -351,13 +430,12 @@ def test_what_a_run_sets_reaches_no_other_and_no_method(trace, fails, many):
     play(task, build(Looking, {}), seeds=2, horizon=5)
     assert look() == before
     REPLACED.clear()
-    assert len(met) == (5 if many else 79)
+    assert len(met) == (5 if many else 15)
     assert all(met)
 
 
 # Refusals -----------------------------------------------------------------------------------------
 
-RNG = np.random.default_rng(0)
 WRONG = {
     "no simulate": (
         Simulator,
@@ -368,48 +446,12 @@ WRONG = {
     "corners": (Exact, {"low": (3.0, 0.0)}, "give as many of each, and each low below its high"),
     "both": (Exact, {"target": 1.0, "best_known": (1.0, 1.0)}, "regret is against one of them"),
     "outside": (Exact, {"best_known": (5.0, 1.0)}, "no point of the box"),
-    "infeasible": (
-        Exact,
-        {"best_known": (1.5, 1.5)},
-        r"best_known is not feasible: .* g_1 = 0\.5; give a point",
-    ),
     "endless target": (
         Exact,
         {"target": float("nan")},
         "target is nan; it must be a finite number",
     ),
     "target in words": (Exact, {"target": "low"}, "target is 'low'; it must be a finite number"),
-    "raises": (
-        Exact,
-        {"simulate": lambda s, x, gen: 1 / 0},
-        r"simulate fails at x = \[.*ZeroDivisionError",
-    ),
-    "shape": (
-        Exact,
-        {"simulate": lambda s, x, gen: [1.0]},
-        r"simulate gives a list of 1; it must be \(2,\), f and m = 1 constraints: return \[f, "
-        r"g_1\]",
-    ),
-    "scalar": (
-        Exact,
-        {"simulate": lambda s, x, gen: 1.0},
-        r"simulate gives shape \(\); it must be \(2,\)",
-    ),
-    "nan": (
-        Exact,
-        {"simulate": lambda s, x, gen: [np.nan, 0.0]},
-        r"64 of 64 pilot simulations fail; the first: Exact: simulate gives \[nan, 0\.0\] at x = ",
-    ),
-    "unseeded": (
-        Noisy,
-        {"simulate": lambda s, x, gen: [RNG.normal(), 0.0]},
-        "other values for an equal generator; draw from the generator it is given",
-    ),
-    "secretly noisy": (
-        Exact,
-        {"simulate": Noisy.simulate},
-        "noisy is False, but simulate depends on its generator",
-    ),
 }
 
 
@@ -419,15 +461,55 @@ def test_wrong_simulators_are_one_line(cls, attributes, message):
         prepared(cls, attributes)
 
 
-def test_what_fails_in_a_play_is_a_failed_cell():
-    task = prepared(Exact, on_failure="fail")
-    type(task).simulate = lambda self, x, gen: [np.inf, 0.0]
-    with pytest.raises(CellFailure, match=r"round 1: Exact: simulate gives \[inf, 0\.0\]"):
-        play(task, make("random"), seeds=1, horizon=2)
+RNG = np.random.default_rng(0)
+FAILS = {
+    "infeasible": (
+        {"best_known": (1.5, 1.5)},
+        r"best_known is not feasible: .* g_1 = 0\.5; give a point",
+    ),
+    "raises": (
+        {"simulate": lambda s, x, gen: 1 / 0},
+        r"every simulation failed; the last: .* simulate fails at x = \[.*ZeroDivisionError",
+    ),
+    "shape": (
+        {"simulate": lambda s, x, gen: [1.0]},
+        r"simulate gives a list of 1; it must be \(2,\), f and m = 1 constraints: return \[f, "
+        r"g_1\]",
+    ),
+    "scalar": (
+        {"simulate": lambda s, x, gen: 1.0},
+        r"simulate gives shape \(\); it must be \(2,\)",
+    ),
+    "nan": (
+        {"simulate": lambda s, x, gen: [np.nan, 0.0]},
+        r"every simulation failed; the last: Exact: simulate gives \[nan, 0\.0\] at x = ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("attributes", "message"), FAILS.values(), ids=FAILS)
+def test_what_fails_in_a_play_is_a_failed_cell(attributes, message):
+    with pytest.raises(CellFailure, match=message):
+        play(prepared(Exact, attributes), make("random"), seeds=1, horizon=2)
+
+
+@pytest.mark.parametrize(
+    ("cls", "attributes", "message"),
+    [
+        (Noisy, {"simulate": lambda s, x, gen: [RNG.normal(), 0.0]}, "played twice differ"),
+        (Exact, {"simulate": Noisy.simulate}, "noisy is False, but simulate depends on its gen"),
+        (Exact, {}, ""),
+        (Noisy, {}, ""),
+    ],
+)
+def test_check_finds_randomness_that_is_not_the_generators(cls, attributes, message):
+    task = prepared(cls, attributes, repeats=1)
+    findings = [str(finding) for finding in repeatable(Draws("mine:It", task))]
+    assert [message in finding for finding in findings] == [True] * bool(message)
 
 
 def test_what_is_observed_may_arrive_late_and_metrics_do_not_wait():
-    late, at_once = prepared(Noisy, delay=4.0, pilot=16), prepared(Noisy, pilot=16)
+    late, at_once = prepared(Noisy, delay=4.0), prepared(Noisy)
     assert at_once.offers() - late.offers() == {"feedback at once"}
     cells, chunks = play(late, make("random"), seeds=2, horizon=25)
     _, same = play(at_once, make("random"), seeds=2, horizon=25)
@@ -442,7 +524,7 @@ def test_what_is_observed_may_arrive_late_and_metrics_do_not_wait():
     }
     assert 0 < len(on_the_way) < g.size / 2
     assert all(g[t - 1, s] == value for (t, s), value in on_the_way.items())
-    model, _ = play(late, make("ckb-ucb", B="sup", G="sup"), seeds=2, horizon=25)
+    model, _ = play(late, make("ckb-ucb", **GIVEN), seeds=2, horizon=25)
     assert (np.asarray(model.algorithm.posterior.gain) > 0).all()
     with pytest.raises(Misuse, match="it needs feedback at once"):
         check_needs(ALGORITHMS.get("cei"), late)

@@ -11,9 +11,8 @@ import pytest
 
 from cbobench.errors import CellFailure
 from cbobench.problems.columns import MOST_COORDINATES, spreads, units_of
-from cbobench.problems.simulator import Simulator
 from cbobench.problems.table import UserTable
-from tests.helpers import make, play, prepare_class, refused
+from tests.helpers import make, play, prepare_class, refused, setting
 
 METHODS = {
     "cei": ("cei", {}),
@@ -143,21 +142,11 @@ def test_spreads_are_deviations_but_of_what_rounding_alone_tells_apart():
     assert spreads(np.array([[1e-200], [3e-200]])) == 2e-200
 
 
-class Flat(Simulator):
-    """An objective that never changes."""
-
-    source, about, noisy = "a test", "nothing to choose", False
-    low, high = (0.0,), (1.0,)
-
-    def simulate(self, x, gen):
-        return [0.3, x[0] - 0.5]
-
-
 def test_a_step_of_no_bound_is_refused_by_name():
-    task = prepare_class(Flat, pilot=16)
+    flat = {"norm": np.zeros((1, 2))}
     with pytest.raises(CellFailure, match=r"^B or G is 0, so that V = G√T/ρ is no number"):
-        play(task, make("ckb-ucb"), seeds=1, horizon=5)
-    play(task, make("ckb-ucb", V=1.0), seeds=1, horizon=5)
+        make("ckb-ucb").start(setting(np.eye(3), **flat))
+    make("ckb-ucb", V=1.0).start(setting(np.eye(3), **flat))
 
 
 @pytest.fixture

@@ -279,7 +279,7 @@ class Radio(Simulator):
 
 
 def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_path):
-    problem = {f"{__name__}:Radio": {"label": "radio", "pilot": 8}}
+    problem = {f"{__name__}:Radio": {"label": "radio"}}
     suite = {
         "suite": "radio",
         "horizon": 6,

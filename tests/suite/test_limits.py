@@ -9,20 +9,13 @@ import sys
 import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from cbobench import params
-from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import Misuse, mask_secrets, one_line, printable, refuse_strange, show
-from cbobench.problems import PROBLEMS
 from cbobench.suite import yamlio
-from cbobench.suite.cells import PairCells
-from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
-from cbobench.sweep.blocks import TaskRules, count_ahead
 from tests.conftest import ROOT, calls
 from tests.helpers import load
 
@@ -278,7 +271,7 @@ from pathlib import Path
 from cbobench.problems.simulator import Simulator
 
 class Slow(Simulator):
-    low, high, m, noisy, takes = (0.0,), (1.0,), 1, False, 5.0
+    low, high, m, noisy = (0.0,), (1.0,), 1, False
 
     def simulate(self, x, gen):
         Path("simulated").touch()
@@ -326,28 +319,7 @@ def test_too_many_cells_are_refused_before_anything_is_made_or_simulated(simulat
     refusal = "41 pairs x 1,000,000 seeds = 41,000,000 cells; allowed: 10,000,000"
     with pytest.raises(Misuse, match=refusal), allocates_less(10 * MEGABYTE):
         load(path, only=only)
-    with pytest.raises(Misuse, match=refusal), allocates_less(10 * MEGABYTE):
-        read_suite(Call(path)).count_simulations()
-    assert main(["show", str(path), "--simulations"]) == 2
     assert not Path("simulated").exists()
-
-
-def test_simulations_are_a_product_of_counts(simulator, capsys):
-    path = write_large(simulator, 10)
-    read_suite(Call(path)).count_simulations()  # what is imported then stays
-    with allocates_less(MEGABYTE):
-        (line,) = read_suite(Call(path)).count_simulations()
-    (small,) = read_suite(Call(write_large(simulator, 1, "1"))).count_simulations()
-    assert f"{10 * 10**6 * 20:,} of the rounds" in line
-    assert "20 of the rounds" in small
-    pair = SimpleNamespace(
-        problem=SimpleNamespace(title="slow"), algorithm=SimpleNamespace(values={})
-    )
-    tasks = SimpleNamespace(rules=TaskRules(), by_pair=10 * [PairCells(pair, 20, range(10**6))])
-    problem = params.build(PROBLEMS.get(simulator), {})
-    problem.pilot_facts = SimpleNamespace(seconds=5.0)
-    with allocates_less(MEGABYTE):
-        assert count_ahead(tasks, {"slow": problem})["slow"].rounds == 10 * 10**6 * 20
 
 
 def test_of_many_long_ranges_none_is_listed(write_suite):

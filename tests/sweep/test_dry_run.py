@@ -15,11 +15,9 @@ import pytest
 
 from cbobench.algorithms.references import Random
 from cbobench.call import Call
-from cbobench.cli import main
 from cbobench.params import param
 from cbobench.play import play as plays
 from cbobench.play.block import start
-from cbobench.play.failure import TimedOut
 from cbobench.problems.simulator import Simulator
 from cbobench.sweep import dry_run
 from cbobench.sweep.plan import plan
@@ -75,16 +73,13 @@ def test_a_cost_that_grows_is_carried_on(write_suite, tmp_path, monkeypatch, gro
     expected = truth(todo, growth)
     assert expected / 1.1 < work(todo, monkeypatch) < 1.1 * expected
     if growth:
-        monkeypatch.setattr(dry_run, "PAIR_SECONDS", 0.0)
-        assert work(todo, monkeypatch) < expected / 1.5, (
-            "negative control: what it takes at the beginning"
-        )
+        assert truth(todo, 0.0) < expected / 5, "negative control: what it takes at the beginning"
 
 
 @pytest.mark.usefixtures("own_clock")
 def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypatch):
     todo = growing(write_suite, tmp_path, [0.0, 0.3, 0.001, 0.002], horizon=200)
-    costs, tried = dry_run.try_pairs(todo, SILENT, np.inf)
+    costs, tried = dry_run.try_pairs(todo, SILENT)
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     assert tried == 4
     seconds = [costs[pair_cells.pair.title].seconds for pair_cells in todo.tasks.by_pair]
@@ -114,16 +109,7 @@ def test_a_slow_method_does_not_hold_it_up(write_suite, tmp_path, monkeypatch):
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     lines = dry_run.estimate(todo, 2, SILENT)
     assert "time: more than " in lines
-    assert (
-        f"a lower bound, as a round took longer than the time allowed: {__name__}:Slow (2 pairs)"
-        in lines
-    )
-    todo = plan(Call(write_suite(text.replace(", random", "")), out=tmp_path / "s", cpus=0))
-    costs, _ = dry_run.try_pairs(todo, SILENT, np.inf)
-    assert [cost.kind for cost in costs.values()] == ["at least"] * 2
-    assert min(cost.seconds for cost in costs.values()) >= 0.1, (
-        "every round as long as the one that was broken off"
-    )
+    assert f"as they could not be tried in time: {__name__}:Slow (2 pairs)" in lines
 
 
 @dataclass(kw_only=True)
@@ -149,33 +135,22 @@ def test_what_cannot_be_tried_is_named_and_not_0_s(write_suite, tmp_path):
 
 @dataclass(kw_only=True)
 class Late(Random):
-    """Costs nothing for ten rounds, and then a second of CPU time in each; time is up in round
-    `last`.
-    """
-
-    last: int = param(11, "when the trial is broken off", at_least=1)
+    """Costs nothing for ten rounds, and then a second of CPU time in each."""
 
     def ask(self, t):
         spent[0] += float(t > 10)
-        if t == self.last:
-            spent[0] += 1.0
-            raise TimedOut
         return super().ask(t)
 
 
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize(
-    ("horizon", "last", "kind", "seconds"),
-    [(80, 78, "at least", 70), (200, 1000, "tried", 190), (200, 198, "extrapolated", 190)],
-)
-def test_rounds_that_cost_nothing_do_not_stand_for_those_that_fit_a_model(
-    write_suite, tmp_path, horizon, last, kind, seconds
-):
-    text = f"suite: t\nhorizon: {horizon}\nseeds: 1\nproblems: [rkhs-1d]\n"
-    text += f"algorithms: ['tests.sweep.test_dry_run:Late': {{last: {last}}}]\n"
-    cost = cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf)
-    assert cost.kind == kind
-    assert seconds / 2 < cost.seconds * horizon < 2.2 * seconds
+def test_it_may_err_by_a_factor_of_two_and_says_so(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 200\nseeds: 1\nproblems: [rkhs-1d]\n"
+    text += "algorithms: ['tests.sweep.test_dry_run:Late']\n"
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
+    cost = cost_of(todo, np.inf)
+    assert cost.kind == "tried"
+    assert 190 / 2 < cost.seconds * 200 < 190 * 2
+    assert "; it may take twice that, or half\n" in dry_run.estimate(todo, 0, SILENT)
 
 
 def cost_of(todo, seconds):
@@ -228,14 +203,9 @@ class Fitting(Random):
 @pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize(
     ("problem", "shared", "too_dear"),
-    [
-        ("rkhs-1d", False, 1),
-        ("rkhs-1d", True, 1),
-        ("gramacy", False, 1),
-        ("gramacy", True, 8 / dry_run.SEEDS_OF_A_BOX),
-    ],
+    [("rkhs-1d", False, 1), ("rkhs-1d", True, 1), ("gramacy", False, 1), ("gramacy", True, 8)],
 )
-def test_fits_of_models_are_met_in_a_history_and_blocks_share(
+def test_late_rounds_follow_made_up_data_and_blocks_share(
     write_suite, tmp_path, problem, shared, too_dear
 ):
     text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
@@ -243,12 +213,13 @@ def test_fits_of_models_are_met_in_a_history_and_blocks_share(
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
     Fitting.questions = 0
     cost = cost_of(todo, np.inf)
-    assert Fitting.questions < 60, "rounds in which it chose, of 400"
+    assert Fitting.questions < 20, "rounds in which it chose, of 400"
     before = spent[0]
     play, _ = start(*todo.suite.problems.values(), todo.tasks[0].cells, 400, None)
     for _ in play:
         pass
-    assert cost.seconds * 8 * 400 == pytest.approx((spent[0] - before) * too_dear, rel=0.1)
+    truth = (spent[0] - before) * too_dear
+    assert truth / 2 < cost.seconds * 8 * 400 < truth * 2
 
 
 @pytest.mark.usefixtures("own_clock")
@@ -273,26 +244,20 @@ class Forgetful(Random):
 
 
 @pytest.mark.usefixtures("own_clock")
-def test_a_method_that_takes_no_history_plays_all_its_rounds(write_suite, tmp_path):
+def test_of_a_method_that_takes_no_made_up_data_a_lower_bound_is_known(write_suite, tmp_path):
     text = "suite: t\nhorizon: 400\nseeds: 1\nproblems: [rkhs-1d]\n"
     text += "algorithms: ['tests.sweep.test_dry_run:Forgetful']\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    cost = cost_of(todo, ROUND * 1500)
-    assert (cost.kind, cost.seconds * 400) == (
-        "extrapolated",
-        pytest.approx(ROUND * 3910, rel=0.05),
-    )
+    cost = cost_of(todo, np.inf)
+    assert (cost.kind, cost.seconds) == ("at least", pytest.approx(ROUND))
 
 
-class Clock:
-    """Goes on by a second for each simulation, and else stands still."""
-
-    now = 0.0
+simulated = []
 
 
 @dataclass(kw_only=True)
 class Oven(Simulator):
-    """A simulator of a second, that takes no CPU time."""
+    """A simulator that keeps what it simulates."""
 
     source = "ours"
     about = "an oven"
@@ -300,77 +265,14 @@ class Oven(Simulator):
     high = (1.0,)
 
     def simulate(self, x, gen):
-        Clock.now += 1.0
-        return [
-            np.sin(3 * x[0]) + 0.1 * gen.standard_normal(),
-            x[0] - 0.5 + 0.1 * gen.standard_normal(),
-        ]
+        simulated.append(x)
+        noise = 0.1 * gen.standard_normal(2)
+        return [np.sin(3 * x[0]) + noise[0], x[0] - 0.5 + noise[1]]
 
 
-OVENS = """\
-suite: ovens
-horizon: 30
-seeds: 2
-problems: ['tests.sweep.test_dry_run:Oven']
-algorithms: [random, cei]
-"""
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    Clock.now = 0.0
-    monkeypatch.setattr("cbobench.problems.simulator.monotonic", lambda: Clock.now, raising=False)
-    monkeypatch.setattr("cbobench.problems.pilot.monotonic", lambda: Clock.now, raising=False)
-    monkeypatch.setattr("cbobench.suite.prepare.monotonic", lambda: Clock.now, raising=False)
-    fake = SimpleNamespace(
-        monotonic=lambda: Clock.now, process_time=time.process_time, thread_time=time.thread_time
-    )
-    monkeypatch.setattr(dry_run, "time", fake)
-    return Clock
-
-
-def test_a_slow_simulator_is_known_from_its_pilot_which_ends_in_time(
-    write_suite, tmp_path, clock, capsys
-):
-    suite = write_suite(OVENS)
-    assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 0
-    assert clock.now <= dry_run.BUDGET + 2
-    printed = capsys.readouterr()
-    took = "22 min"  # 30 * 2 * 2 * 11 s
-    assert (
-        f"time: about {took} on 1 CPU(s), plus about 65 s to start ({took} of work)" in printed.out
-    )
-    assert printed.err.splitlines() == [
-        "dry run: prepares tests.sweep.test_dry_run:Oven (1 of 1)",
-        "dry run: starts every algorithm on every problem (2 pairs)",
-    ]
-    clock.now = 0.0
-    todo = plan(Call(suite, out=tmp_path / "r", cpus=0))
-    assert clock.now == 65, "a run has the whole pilot"
-    assert next(iter(todo.suite.problems.values())).pilot_facts.points == 32
-
-
-def test_what_no_pilot_decides_is_refused_by_a_dry_run_too(write_suite, tmp_path, clock, capsys):
-    suite = write_suite(OVENS.replace("algorithms: [", "algorithms: [stageopt, "))
-    assert main(["run", str(suite), "--dry-run", "--cpus", "0", "--out", str(tmp_path / "r")]) == 2
-    assert "it needs a finite action set and a safe seed set" in capsys.readouterr().err
-
-
-def test_workers_without_a_task_save_no_time(write_suite, tmp_path, clock, capsys):
-    suite = write_suite(OVENS)
-    for options in (["--cpus", "2"], ["--cpus", "50", "--block", "30"]):
-        assert main(["run", str(suite), "--dry-run", *options, "--out", str(tmp_path / "r")]) == 0
-        assert "time: about 11 min on" in capsys.readouterr().out, "two tasks"
-
-
-def test_a_dry_run_that_is_late_tries_nothing_to_start(write_suite, tmp_path, clock, monkeypatch):
-    suite, tried = write_suite(OVENS), []
-    monkeypatch.setattr(
-        "cbobench.suite.prepare._try_start", lambda *arguments: tried.append(arguments)
-    )
-    deadline = dry_run.time_limit()
-    clock.now += dry_run.BUDGET
-    assert len(plan(Call(suite, out=tmp_path / "r", cpus=0), deadline=deadline).tasks) > 0
-    assert tried == []
-    plan(Call(suite, out=tmp_path / "r", cpus=0))
-    assert len(tried) == 2
+def test_nothing_is_simulated(write_suite, tmp_path):
+    text = "suite: t\nhorizon: 30\nseeds: 2\nproblems: ['tests.sweep.test_dry_run:Oven']\n"
+    todo = plan(Call(write_suite(text + "algorithms: [cei]\n"), out=tmp_path / "r", cpus=0))
+    simulated.clear()
+    assert cost_of(todo, 20.0).kind == "tried"
+    assert simulated == []

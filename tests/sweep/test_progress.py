@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,31 +68,26 @@ def test_what_is_known_before_says_the_time_left_from_the_first_second(
     assert counter.seconds_left() == 0
 
 
-def test_a_run_of_a_slow_simulator_begins_with_its_time_left(tmp_path, monkeypatch):
+def test_a_run_of_a_simulator_that_goes_on_begins_with_its_time_left(tmp_path, monkeypatch):
+    """By what the simulations of its cells took on the clock, of which they spent no CPU time."""
+
     class Beginning(Listener):
         def began(self, counter):
             begun.append(counter.seconds_left())
 
-    begun = []
-    monkeypatch.setattr(simulator, "SLOW", 0.0)
+    begun, clock = [], count()
+    monkeypatch.setattr(simulator, "monotonic", lambda: 60.0 * next(clock))
     suite = {
         "suite": "s",
         "horizon": 5,
-        "seeds": 4,
         "problems": [f"{__name__}:Waiting"],
         "algorithms": ["random"],
     }
-    todo = plan(Call(suite, out=tmp_path / "run", cpus=0))
-    (problem,) = todo.suite.problems.values()
-    problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
-    execute(todo, Beginning())
-    assert begun[0] == 20 * 60.0
-    begun.clear()
-    quick_plan = plan(Call(suite | {"problems": ["rkhs-1d"]}, out=tmp_path / "other", cpus=0))
-    execute(quick_plan, Beginning())
-    assert begun == [None], (
-        "nothing is known of it, and nothing is tried: that would take longer than the first rounds"
-    )
+    for seeds in (1, 4):
+        call = Call(suite | {"seeds": seeds}, out=tmp_path / "run", cpus=0)
+        execute(plan(call), Beginning())
+    assert begun[0] is None, "nothing is known of it, and nothing is tried"
+    assert begun[1] == pytest.approx(3 * 5 * 60.0, rel=0.01)
 
 
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):

@@ -1,14 +1,14 @@
-"""Simulations that take long are kept: a sweep that goes on, or plays again, pays for none of them
-twice.
+"""Simulations that take long are kept: a sweep that goes on, plays again, or plays another method
+pays for none of them twice.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-import multiprocessing
 import os
+import pickle
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,22 +17,26 @@ import pytest
 import cbobench
 from cbobench.call import Call
 from cbobench.cli import main
-from cbobench.errors import Misuse
-from cbobench.problems import simulated, simulator
-from cbobench.problems.data import Site
+from cbobench.errors import DamagedRun, Misuse
+from cbobench.problems import simulator
 from cbobench.problems.simulated import SimulationResult
-from cbobench.results import running, simulations
+from cbobench.results import simulations
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
-from cbobench.results.simulations import SimulationStore
+from cbobench.results.manifest import DIGEST
+from cbobench.results.simulations import (
+    MOST,
+    SimulationStore,
+    read_simulation,
+    write_simulation,
+)
+from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
-from cbobench.sweep.blocks import Pace, count_ahead
-from cbobench.sweep.dry_run import estimate
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
-from cbobench.watcher import SILENT
 from tests.conftest import ROOT
-from tests.helpers import assert_same_rows
+from tests.helpers import UNREADABLE, WRONG, assert_same_rows
+from tests.suite.test_fuzz import places, replaced
 
 CODE = """
 import signal
@@ -62,12 +66,16 @@ class Slow(Simulator):
             raise ArithmeticError("diverged")
         f = self.height - (x[0] - 1) ** 2 - (x[1] - 2) ** 2
         return [f + 0.1 * gen.normal(), x[0] + x[1] - 2.5]
+
+
+class Best(Slow):
+    best_known = (0.5, 1.0)
 """
 SUITE = {
     "suite": "slow",
     "horizon": 6,
     "seeds": 2,
-    "problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2}}],
+    "problems": [{"slow_sim:Slow": {"repeats": 2}}],
     "algorithms": ["random", "cei"],
 }
 CHEAP = SUITE | {"horizon": 3, "algorithms": ["random"]}
@@ -117,20 +125,25 @@ def test_longer_sweeps_go_on_from_what_is_kept(counted, tmp_path):
 
 
 def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeypatch):
-    """And what is neither is not: its pilot is kept with the run."""
+    """And what is neither is not."""
     play(tmp_path / "run")
+    every = len(counted.CALLS) - len(counted.FAILED)
+    for file in (tmp_path / "run" / "cells").iterdir():
+        file.unlink()
     counted.CALLS.clear()
-    plan(Call(SUITE, out=tmp_path / "run", cpus=0))
-    assert counted.CALLS == []
-    higher_suite = SUITE | {
-        "problems": [{"slow_sim:Slow": {"pilot": 16, "repeats": 2, "height": 9.0}}]
-    }
-    cbobench.run(higher_suite, out=tmp_path / "run", cpus=0)
-    assert len(counted.CALLS) > 60
+    counted.FAILED.clear()
+    play(tmp_path / "run")
+    assert len(counted.CALLS) == len(counted.FAILED), "failures alone"
+    higher = SUITE | {"problems": [{"slow_sim:Slow": {"repeats": 2, "height": 9.0}}]}
+    cbobench.run(higher, out=tmp_path / "run", cpus=0)
+    assert len(counted.CALLS) > every / 2
+    for file in (tmp_path / "run" / "cells").iterdir():
+        file.unlink()
     counted.CALLS.clear()
+    counted.FAILED.clear()
     monkeypatch.setattr(simulations, "problem_hash", lambda problem: "edited")
-    plan(Call(SUITE, out=tmp_path / "run", cpus=0))
-    assert len(counted.CALLS) == 17
+    play(tmp_path / "run")
+    assert len(counted.CALLS) - len(counted.FAILED) == every
 
 
 def flip(file):
@@ -142,7 +155,7 @@ def flip(file):
 
 
 def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
-    """Of the pilot, and of cells; those that are no simulations at all, too."""
+    """Those that are no simulations at all, too."""
     cbobench.run(CHEAP, out=tmp_path / "whole", cpus=0)
     cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
     files = sorted((tmp_path / "run" / "simulations").iterdir())
@@ -172,13 +185,9 @@ def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
     before = verify(folder)
     files = sorted((run / "simulations").iterdir())
     assert before.files == len(files) + len(list(run.glob("*/*.parquet"))) + 2
-    assert (before.damaged, before.unsigned) == ([], 0)
+    assert before.damaged == []
     flip(files[0])
     files[1].write_bytes(files[2].read_bytes())
-    old = json.loads(files[3].read_text())
-    files[3].write_text(
-        json.dumps({key: old[key] for key in ("values", "size", "reason", "seconds")})
-    )
     condition = verify(folder)
     assert [damage.file for damage in condition.damaged] == [
         f"simulations/{file.name}" for file in files[:2]
@@ -186,7 +195,6 @@ def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
     assert {damage.why for damage in condition.damaged} == {
         "is not what was written: something has changed it since"
     }
-    assert condition.unsigned == 1
     assert main(["verify", str(run), "--repair"]) == 0
     assert capsys.readouterr().out.startswith(
         f"2 of {condition.files} files are damaged; 2 of 2 cells are whole"
@@ -198,43 +206,31 @@ def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
 
 def test_failures_are_called_again(counted, tmp_path):
     """Also those that took long: `--again failed` is of no use where what is kept fails again."""
-    strict = CHEAP | {"problems": [{"slow_sim:Slow": {"pilot": 16, "on_failure": "fail"}}]}
-    counted.SHARE[0] = 0.0
-    todo = plan(Call(strict, out=tmp_path / "run", cpus=0))
+    strict = CHEAP | {"problems": [{"slow_sim:Slow": {"on_failure": "fail"}}]}
     counted.SHARE[0] = 1.0
-    assert execute(todo).failed == 2
+    assert execute(plan(Call(strict, out=tmp_path / "run", cpus=0))).failed == 2
     counted.SHARE[0] = 0.0
     played_again = cbobench.run(strict, out=tmp_path / "run", cpus=0, again=["failed"])
     assert (played_again.played, played_again.failed) == (2, 0)
 
 
-def test_failures_of_the_pilot_are_kept(counted, tmp_path):
-    """The units of the run rest on them, so that they must not change when it goes on."""
-    counted.SHARE[0] = 0.2
-    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
-    assert counted.FAILED
-    counted.SHARE[0] = 0.0
-    counted.CALLS.clear()
-    plan(Call(CHEAP, out=tmp_path / "run", cpus=0))
-    assert counted.CALLS == []
-
-
-@pytest.mark.parametrize("page", ["runs", "own_problem", "suites"])
+@pytest.mark.parametrize("page", ["runs", "own_problem"])
 def test_pages_say_from_when_on_simulations_are_kept(page):
-    """On a disk, and in a bucket, where it takes longer to write them."""
     text = " ".join((ROOT / "docs" / f"{page}.md").read_text().split())
-    on_disk, in_bucket = (
-        re.escape(f"{seconds:g} s") for seconds in (simulator.SLOW, simulator.SLOW_FOR_BUCKET)
-    )
-    assert (
-        len(
-            re.findall(
-                rf"\b{on_disk} (?:or more|on) \(in a bucket (?:from )?{in_bucket} (?:or more|on)\)",
-                text,
-            )
-        )
-        == 1
-    )
+    assert len(re.findall(rf"\b{re.escape(f'{simulator.SLOW:g} s')} or more", text)) == 1
+
+
+def test_a_plan_simulates_nothing(counted, tmp_path):
+    """Nor does one whose methods lack a library, or are not told what they read."""
+    plan(Call(SUITE, out=tmp_path / "run", cpus=0))
+    for method, why in (("ckb-ucb", "give B: NUMBER"), ("stageopt", "a safe seed set")):
+        with pytest.raises(Misuse, match=why):
+            plan(Call(SUITE | {"algorithms": ["cei", method]}, out=tmp_path / "run", cpus=0))
+    best = f"{counted.__name__}:Best"
+    plan(Call(SUITE | {"problems": [best]}, out=tmp_path / "run", cpus=0))
+    assert main(["show", "slow_sim:Slow"]) == 0
+    assert counted.CALLS == []
+    assert not (tmp_path / "run").exists()
 
 
 def test_short_runs_are_not_kept(counted, tmp_path, monkeypatch):
@@ -244,43 +240,42 @@ def test_short_runs_are_not_kept(counted, tmp_path, monkeypatch):
 
 
 def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulations, "REFRESH", 0.0)
     monkeypatch.setattr(simulations, "problem_hash", lambda problem: "one")
-    folder = open_run(tmp_path / "run")
     (tmp_path / "run").mkdir()
-    first_store, second_store = SimulationStore(folder), SimulationStore(folder)
-    result = SimulationResult(np.array([1.0, -1.0]), "", 2.0)
-    assert second_store.get("a") is None
-    first_store.put("a", result)
-    assert second_store.get("a") is None, "no folder is read anew for every call"
-    second_store.put("b", result)
-    assert second_store.get("a").values.tolist() == [1.0, -1.0]
+    first, second = (SimulationStore(open_run(tmp_path / "run"), "p") for _ in range(2))
+    assert second.get("a") is None
+    first.put("a", SimulationResult(np.array([1.0, -1.0]), "", 2.0))
+    assert second.get("a").values.tolist() == [1.0, -1.0]
+    first.put("failed", SimulationResult(np.array([np.nan, np.nan]), "diverged", 2.0))
+    assert second.get("failed") is None
 
 
-def test_slow_simulators_are_cut_for_all_workers(counted, tmp_path, monkeypatch):
-    """Ten seeds in lock step save what Python costs, which is nothing beside a simulation of
-    seconds.
-    """
-    monkeypatch.setattr("cbobench.sweep.plan.SLOW_SIMULATION", 1e9)
-    assert [
-        len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "fast", seeds=6, cpus=12)).tasks
-    ] == [6, 6]
-    monkeypatch.setattr("cbobench.sweep.plan.SLOW_SIMULATION", 0.0)
-    assert [
-        len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=12)).tasks
-    ] == [1] * 12
-    assert [
-        len(task.cells) for task in plan(Call(SUITE, out=tmp_path / "slow", seeds=6, cpus=2)).tasks
-    ] == [6, 6]
+def test_a_bucket_is_listed_now_and_then(tmp_path, monkeypatch):
+    """Not asked before every simulation, which would take longer than most of them."""
+    listings, calls = [], RunFolder.calls
+    monkeypatch.setattr(simulations, "problem_hash", lambda problem: "one")
+    monkeypatch.setattr(RunFolder, "local", False)
+    monkeypatch.setattr(RunFolder, "calls", lambda *args: listings.append(1) or calls(*args))
+    first, second = (SimulationStore(open_run(tmp_path / "run"), "p") for _ in range(2))
+    assert second.get("a") is None
+    first.put("a", SimulationResult(np.array([1.0, -1.0]), "", 2.0))
+    assert [second.get("a") for _ in range(3)] == [None] * 3
+    assert listings == [1]
+    monkeypatch.setattr(simulations, "monotonic", lambda: 1e9)
+    assert second.get("a").values.tolist() == [1.0, -1.0]
+    assert listings == [1, 1]
 
 
-def test_a_dry_run_says_what_is_kept(counted, tmp_path):
-    todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0))
-    assert "kept" not in estimate(todo, 0, SILENT)
-    play(tmp_path / "run")
-    kept_count = len(list((tmp_path / "run" / "simulations").iterdir()))
-    todo = plan(Call(SUITE, out=tmp_path / "run", cpus=0, horizon=8))
-    assert f"{kept_count} simulations kept in the run" in estimate(todo, 0, SILENT)
+def test_cells_of_a_simulator_are_cut_for_all_workers(counted, tmp_path):
+    """Ten seeds in lock step save what Python costs, which is little beside a simulation."""
+
+    def sizes(cpus, suite=SUITE):
+        todo = plan(Call(suite, out=tmp_path / f"{cpus}", seeds=6, cpus=cpus))
+        return [len(task.cells) for task in todo.tasks]
+
+    assert sizes(12) == [1] * 12
+    assert sizes(2) == [6, 6]
+    assert sizes(12, SUITE | {"problems": ["rkhs-1d"]}) == [6, 6], "negative control"
 
 
 def test_another_block_is_refused_in_words(counted, tmp_path):
@@ -305,7 +300,6 @@ from cbobench.problems.simulator import Simulator
 
 simulator.SLOW = 0.0  # in workers, too, which may be fresh interpreters; the fixture restores it here
 PLACE = Path("calls")
-KILL = Path("kill")
 PLACE.mkdir(exist_ok=True)
 
 @dataclass(kw_only=True)
@@ -317,269 +311,137 @@ class Quiet(Simulator):
 
     def simulate(self, x, gen):
         (PLACE / f"{os.getpid()}-{time.monotonic_ns()}").write_text(repr(tuple(x)))
-        if KILL.exists():
-            KILL.unlink()
-            os._exit(1)
-        time.sleep(0.02)
         return [-((x[0] - 1) ** 2) - (x[1] - 2) ** 2, x[0] + x[1] - 2.5]
+
+
+class Noisy(Quiet):
+    noisy = True
+
+    def simulate(self, x, gen):
+        f, g = super().simulate(x, gen)
+        return [f + gen.normal(), g]
+
+
+class Aimed(Quiet):
+    target = 0.0
+
+    def simulate(self, x, gen):
+        return [super().simulate(x, gen)[0], 1.0 + x[0]]
 """  # noqa: E501
 
 
 @pytest.fixture
 def quiet(tmp_path, monkeypatch):
-    """A prepared simulator without noise, the store of a run on a disk, and what every run of it
-    has left.
-    """
+    """What every run of the simulators has left."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(__import__("sys").modules, "quiet_sim", raising=False)
     (tmp_path / "quiet_sim.py").write_text(QUIET)
     monkeypatch.setattr(simulator, "SLOW", 0.0)
-    suite = SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}]}
-    (problem,) = plan(Call(suite, out=tmp_path / "run", cpus=0)).suite.problems.values()
+    __import__("quiet_sim")
+    return lambda: [file.read_text() for file in (tmp_path / "calls").iterdir()]
+
+
+def with_quiet(name="Quiet", **changes):
+    return SUITE | {"problems": [f"quiet_sim:{name}"]} | changes
+
+
+@pytest.mark.parametrize("name", ["Quiet", "Noisy"])
+def test_another_methods_simulations_are_not_made_again(quiet, name):
+    """Eight common first points, in two seeds: three of four methods find them kept. Of a noisy
+    simulator, too, as they meet the same random numbers there.
+    """
+    problem = {f"quiet_sim:{name}": {"repeats": 0}}
+    methods = ["cei", "scbo", "random", "sobol"]
+    suite = with_quiet(problems=[problem], initial={"sobol": 8}, horizon=20, algorithms=methods)
+    cbobench.run(suite, out="four", cpus=0)
+    assert len(quiet()) == 160 - 48
+    assert len(cbobench.load_rounds("four")) == 160
+
+
+def test_a_kept_simulation_answers_equal_points_of_a_block(quiet, tmp_path):
+    problem = __import__("quiet_sim").Quiet()
+    x = np.array([[1.0, 2.0], [0.5, 1.0], [1.0, 2.0]])
+    gens = [np.random.default_rng(i) for i in range(3)]
     (tmp_path / "run").mkdir()
-
-    def calls():
-        return [file.read_text() for file in (tmp_path / "calls").iterdir()]
-
-    for file in (tmp_path / "calls").iterdir():
-        file.unlink()
-    return problem, tmp_path / "run", calls
-
-
-def observe(problem, run, order, values=None):
-    """One worker: simulations at the points of a grid, in an order, each with random numbers of its
-    own.
-    """
-    x = np.stack([np.linspace(0, 2, 8), np.linspace(0, 4, 8)], axis=1)[order]
-    with problem.at(Site(store=SimulationStore(RunFolder(str(run))).of("quiet_sim:Quiet"))):
-        observations = [
-            problem.observe(part, [np.random.default_rng(os.getpid()) for _ in part])
-            for part in np.split(x, 4)
-        ]
-    if values is not None:
-        values.put((order, np.concatenate(observations).tolist()))
+    with problem.kept_in(SimulationStore(RunFolder(str(tmp_path / "run")), "quiet_sim:Quiet")):
+        observations, _ = problem.observe(x, gens)
+        sent = pickle.loads(pickle.dumps(problem))  # noqa: S301 - what has just been pickled
+    assert len(quiet()) == 2
+    assert observations[0].tolist() == observations[2].tolist() != observations[1].tolist()
+    assert sent._store is problem._store is None, "a worker has its own"
 
 
-def test_workers_that_ask_for_one_simulation_share_it(quiet):
-    """Four of them, some in the reverse order: every point is simulated once, and none waits for
-    ever.
-    """
-    problem, run, calls = quiet
-    context = multiprocessing.get_context("fork")
-    values, orders = (
-        context.Queue(),
-        [[*range(8)], [*range(7, -1, -1)], [*range(8)], [3, 3, 0, 7, 0, 7, 5, 5]],
-    )
-    workers = [
-        context.Process(target=observe, args=(problem, run, order, values)) for order in orders
-    ]
-    for worker in workers:
-        worker.start()
-    reported = [values.get(timeout=120) for _ in workers]
-    for worker in workers:
-        worker.join()
-    assert len(calls()) == len({*calls()}) == 8
-    by_point = {}
-    for order, observations in reported:
-        for i, value in zip(order, observations, strict=True):
-            assert by_point.setdefault(i, value) == value
-    assert not [*run.glob("simulations/.*")], "nobody runs one any more"
-
-
-def test_what_a_worker_that_died_has_begun_is_simulated_by_another(quiet, tmp_path):
-    problem, run, calls = quiet
-    (tmp_path / "kill").touch()
-    context = multiprocessing.get_context("fork")
-    worker = context.Process(target=observe, args=(problem, run, [*range(8)]))
-    worker.start()
-    worker.join()
-    assert (worker.exitcode, len(calls())) == (1, 1)
-    assert len([*run.glob("simulations/.*.running")]) == 1
-    observe(problem, run, [*range(8)])
-    assert len(calls()) == 1 + 8, "the one that was not ended, again"
-    assert not [*run.glob("simulations/.*")]
-
-
-def test_one_that_takes_far_too_long_elsewhere_is_no_longer_waited_for(quiet, monkeypatch):
-    problem, run, calls = quiet
-    monkeypatch.setattr(simulated, "PATIENCE", 0.1)
-    monkeypatch.setattr(simulated, "LEAST_WAIT", 0.0)
-    store = SimulationStore(RunFolder(str(run)))
-    x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
-    with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
-        (name,) = (key for key in [problem._key(x[0], gen, False)])
-        assert store.begin(name)
-        assert not store.begin(name), "this process runs it already"
-        problem.observe(x, [gen])
-        store.end(name)
-    assert len(calls()) == 1
-
-
-def test_a_silent_machine_holds_no_simulation(quiet, monkeypatch):
-    problem, run, calls = quiet
-    monkeypatch.setattr(running, "EXPIRES_AFTER", 0.0)
-    monkeypatch.setattr(simulated, "PATIENCE", 1e6)
-    store = SimulationStore(RunFolder(str(run)))
-    x, gen = np.array([[1.0, 2.0]]), np.random.default_rng(1)
-    with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
-        name = store._name(problem._key(x[0], gen, False))
-        file = run / "simulations" / f".{name}.running"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps({"machine": "elsewhere", "pid": 1, "born": "1"}))
-        problem.observe(x, [gen])
-    assert len(calls()) == 1
-    assert not file.exists()
-
-
-def test_simulations_in_all_are_rounds_pilot_and_a_point_per_cell_at_most(quiet):
-    """Four workers, without noise: no point is simulated twice, and none that is recommended before
-    the end.
-    """
-    _, _, calls = quiet
-    suite = SUITE | {"horizon": 12, "seeds": 3, "algorithms": ["cei", "scbo", "random", "ckb-ucb"]}
-    todo = plan(
-        Call(suite | {"problems": [{"quiet_sim:Quiet": {"pilot": 64}}]}, out="four", cpus=4)
-    )
-    (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
-    assert (totals.most, totals.rounds, totals.recommended, totals.pilot) == (220, 144, 12, 64)
+def test_simulations_in_all_are_rounds_and_a_point_per_cell_at_most(quiet):
+    """Without noise no point is simulated twice, and none that is recommended before the end."""
+    suite = with_quiet(horizon=12, seeds=3, algorithms=["cei", "scbo", "random"])
+    todo = plan(Call(suite, out="three", cpus=0))
+    assert todo.record.invocations[-1][MOST] == 3 * 3 * (12 + 1)
     execute(todo)
-    rows = cbobench.load_rounds("four")
-    assert len(calls()) == len({*calls()}) <= len(rows) + 64 + len(cbobench.load_cells("four"))
+    rows = cbobench.load_rounds("three")
+    assert len(quiet()) == len({*quiet()}) <= len(rows) + len(cbobench.load_cells("three"))
     assert rows["recommended_violation"].notna().equals(rows["t"] == 12)
 
 
 @pytest.mark.parametrize(("measure", "most"), [("always", 24), ("end", 2)])
 def test_where_there_is_a_regret_every_recommended_point_is_simulated_unless_only_in_the_end(
-    quiet, tmp_path, monkeypatch, measure, most
+    quiet, measure, most
 ):
     """Here nothing is feasible: else a method recommends the best point that it has measured."""
-    aimed = QUIET.replace("noisy = False", "noisy = False\n    target = 0.0").replace(
-        "- 2.5]", "+ 0.1]"
-    )
-    (tmp_path / "aimed.py").write_text(aimed)
-    monkeypatch.delitem(__import__("sys").modules, "aimed", raising=False)
-    _, _, calls = quiet
-    suite = SUITE | {"horizon": 12, "problems": [{"aimed:Quiet": {"pilot": 8, "measure": measure}}]}
-    todo = plan(Call(suite | {"algorithms": ["cei"]}, out="aimed", cpus=0))
-    (totals,) = count_ahead(todo.tasks, todo.suite.problems).values()
-    description = totals.describe("aimed")
-    assert f"up to {most} of points that are recommended and were not played" in description
-    assert ("(2 with `measure: end`)" in description) == (measure == "always")
+    problem = {"quiet_sim:Aimed": {"measure": measure}}
+    suite = with_quiet(horizon=12, problems=[problem], algorithms=["cei"])
+    todo = plan(Call(suite, out="aimed", cpus=0))
+    assert todo.record.invocations[-1][MOST] == 2 * 12 + most
     execute(todo)
     rows = cbobench.load_rounds("aimed")
     is_known = rows["recommended_violation"].notna()
     assert is_known.all() if measure == "always" else is_known.equals(rows["t"] == 12)
     played = {tuple(x) for x in rows["x"]}
-    assert len(calls()) - 8 - len(played) <= most
-    assert (len(calls()) - 8 - len(played) > 2) == (measure == "always")
+    assert len(quiet()) - len(played) <= most
+    assert (len(quiet()) - len(played) > 2) == (measure == "always")
 
 
-def test_equal_points_of_a_block_are_simulated_once_where_workers_share_nothing(quiet, monkeypatch):
-    """As in a bucket."""
-    problem, run, calls = quiet
-    store = SimulationStore(RunFolder(str(run)))
-    store.shared = False
-    x = np.array([[1.0, 2.0], [0.5, 1.0], [1.0, 2.0]])
-    with problem.at(Site(store=store.of("quiet_sim:Quiet"))):
-        observations = problem.observe(x, [np.random.default_rng(i) for i in range(3)])
-    assert len(calls()) == 2
-    assert observations[0].tolist() == observations[2].tolist() != observations[1].tolist()
-
-
-def test_tasks_of_a_slow_simulator_are_cut_before_one_has_ended(quiet):
-    """So that no worker waits for the longest in the end: what its simulations take is known from
-    the pilot.
-    """
-    problem, _, _ = quiet
-    problem.pilot_facts = replace(problem.pilot_facts, seconds=60.0)
-    todo = plan(
-        Call(
-            SUITE | {"problems": [{"quiet_sim:Quiet": {"pilot": 8}}], "seeds": 4},
-            out="cut",
-            cpus=0,
-            block=4,
-        )
-    )
-    task, title = todo.tasks[0], todo.tasks[0].pair.problem.title
-    pace = Pace({title: problem})
-    assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01)
-    pieces = pace.pieces(task, 4, 10**6)
-    assert [len(piece.cells) for piece in pieces] == [1, 1, 1, 1]
-    assert pace.total(todo.tasks) == 2 * 4 * 6 * 60.0
-    pace = Pace({title: problem}, [(task.pair, 0.1, 24)])
-    assert pace.expected(task) == pytest.approx(4 * 6 * 60.0, rel=0.01), (
-        "CPU time of cells is not what they took"
-    )
-
-
-def test_a_whole_run_without_noise_simulates_no_point_twice(quiet):
-    """Nor one that is recommended, or was simulated by the pilot."""
-    _, _, calls = quiet
-    suite = SUITE | {"initial": {"sobol": 3}, "problems": [{"quiet_sim:Quiet": {"pilot": 8}}]}
-    cbobench.run(suite, out="whole", cpus=0, block=1)
-    rows = cbobench.load_rounds("whole")
-    points = {tuple(x) for x in rows["x"]}
-    assert len(points) < len(rows), "two methods share their initial designs"
-    assert len(calls()) == len({*calls()}) >= len(points)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "low, high = (0.0, 0.0), (2.0, 4.0)",
-        "inputs = {'a': {'int': [0, 8]}, 'b': {'float': [0, 4]}}",
-    ],
-)
-def test_a_design_of_the_pilot_needs_no_simulation(quiet, tmp_path, monkeypatch, code):
-    """Of every method and seed the first rounds are the pilot's points, and the run simulates only
-    the others.
-    """
-    edited = (
-        QUIET.replace("low, high = (0.0, 0.0), (2.0, 4.0)", code)
-        .replace("x[0]", "X(x)[0]")
-        .replace("x[1]", "X(x)[1]")
-    )
-    edited = (
-        edited.replace("tuple(x)", "tuple(X(x))")
-        + "X = lambda x: tuple(x.values()) if isinstance(x, dict) else tuple(x)\n"
-    )
-    (tmp_path / "piloted.py").write_text(edited)
-    monkeypatch.delitem(__import__("sys").modules, "piloted", raising=False)
-    _, _, calls = quiet
-    suite = SUITE | {
-        "initial": {"pilot": 5},
-        "problems": [{"piloted:Quiet": {"pilot": 8}}],
-        "algorithms": ["random"],
-    }
-    todo = plan(Call(suite, out="piloted", cpus=0))
-    assert len(calls()) == 8
+def test_noise_takes_repeats_of_every_point(quiet):
+    problem = {"quiet_sim:Noisy": {"repeats": 4}}
+    todo = plan(Call(with_quiet(problems=[problem], algorithms=["random"]), out="n", cpus=0))
+    assert todo.record.invocations[-1][MOST] == 2 * (6 * 5 + 4)
     execute(todo)
-    rows = cbobench.load_rounds("piloted")
-    column = "x" if code.startswith("low") else "action"
-    first = (
-        rows[rows["t"] <= 5]
-        .groupby("seed")[column]
-        .apply(lambda values: [str(value) for value in values])
-    )
-    assert first[0] == first[1]
-    assert len({*calls()}) == len(calls())
-    later_points = rows[rows["t"] > 5][column].map(str)
-    assert len(calls()) <= 8 + later_points.nunique(), "a recommended point was played"
-    lines = estimate(plan(Call(suite, out="other", cpus=0)), 0, SILENT)
-    assert "8 of the pilot, which are the first 5 rounds of every cell and not made again" in lines
+    assert len(quiet()) == 2 * 6 * 5, "an incumbent was played"
 
 
-def test_a_design_of_a_pilot_that_is_too_small_is_refused(counted):
-    suite = SUITE | {"initial": {"pilot": 5}, "horizon": 9}
-    with pytest.raises(
-        Misuse, match=r"is \{pilot: 5\}, but it is no simulator.*; give \{sobol: 5\}"
-    ):
-        plan(Call(suite | {"problems": ["rkhs-1d"]}, cpus=0))
-    with pytest.raises(Misuse, match="but its pilot has 4 points; give at most 4"):
-        plan(
-            Call(
-                SUITE | {"initial": {"pilot": 5}, "problems": [{"slow_sim:Slow": {"pilot": 8}}]},
-                cpus=0,
-            )
-        )
+def test_seconds_of_cells_are_those_of_their_simulations(quiet, tmp_path, monkeypatch):
+    """On the clock, whether they were kept or made, so that estimates rest on what they take."""
+    clock = iter(range(10**6))
+    monkeypatch.setattr(simulator, "monotonic", lambda: 10.0 * next(clock))
+    for name in ("first", "again"):
+        cbobench.run(with_quiet(algorithms=["random"]), out="run", cpus=0)
+        seconds = cbobench.load_cells("run")["seconds"]
+        assert seconds.tolist() == [6 * 10.0] * 2, name
+        for file in (tmp_path / "run" / "cells").iterdir():
+            file.unlink()
+    assert len(quiet()) == 12
+
+
+def test_a_kept_simulation_of_any_content_is_whole_or_damaged(tmp_path):
+    folder = RunFolder(str(tmp_path))
+    good = {"values": [0.5, -1.0], "seconds": 1.5}
+    write_simulation(folder, "kept", good)
+    file = tmp_path / "simulations" / "kept.json"
+    signed = json.loads(file.read_text())
+    assert read_simulation(folder, "kept").values.tolist() == good["values"]
+    variants = [
+        json.dumps(replaced(signed, place, wrong)).encode()
+        for place in places(signed)
+        for wrong in WRONG
+    ]
+    for content in (*variants, json.dumps(good).encode(), *UNREADABLE.values()):
+        file.write_bytes(content)
+        with contextlib.suppress(DamagedRun):
+            read_simulation(folder, "kept")
+            assert json.loads(content)[DIGEST] == signed[DIGEST]
+    file.unlink()
+    for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to(file)):
+        make()
+        with pytest.raises((Misuse, StoreFailure)):
+            read_simulation(folder, "kept")
+        file.rmdir() if file.is_dir() else file.unlink()

@@ -199,7 +199,8 @@ def test_what_a_channel_does_wrong_has_its_round(play_wrong, how, message):
         ),
         (
             "what: noise, value: '-1'",
-            r"^noise\[0, 1\] of the drawn instances is -1; it must be at least 0 and finite$",
+            r"^noise\[0, 1\] of the drawn instances is -1; it must be at least 0, or "
+            r"infinite where unknown$",
         ),
         (
             "what: f, value: shape",

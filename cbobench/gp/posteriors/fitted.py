@@ -111,6 +111,7 @@ class FittedPosterior:
         # per observation: the first one at the same action
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)
         self.observed = self.values = np.empty((*shape, 0))  # as they are, and as they are modelled
+        self.untold = np.empty((self.replicates, 0), dtype=bool)  # of the first function
         self.mean, self.gain = np.zeros((*shape, self.sites.shape[1])), np.zeros(shape)
         self._store_hyperparameters()
         self._recompute()
@@ -125,13 +126,20 @@ class FittedPosterior:
     # Learning -------------------------------------------------------------------------------------
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
-        """Add an observation, and fit hyperparameters again if a fit is due."""
-        if not np.isfinite(values).all():
+        """Add an observation, and fit hyperparameters again if a fit is due.
+
+        Args:
+            values: (S, p); the first one is NaN where it is not told. The lowest that was told
+                stands for it, 0 before any.
+        """
+        wrong = ~np.isfinite(values)
+        wrong[:, 0] &= ~np.isnan(values[:, 0])
+        if wrong.any():
             raise CellFailure(
-                f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a "
-                "number"
+                f"an observation of replicate {np.argwhere(wrong)[0, 0]} is not a number"
             )
         point = self._enter(actions, values)
+        self._stand_in()
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
                 [
@@ -154,6 +162,15 @@ class FittedPosterior:
         self._classify()
         self._recompute()
 
+    def _stand_in(self) -> None:
+        """Let the lowest value of the first function stand for those that are not told."""
+        if self.untold.any():
+            told = np.where(self.untold, np.inf, self.observed[:, 0])
+            lowest = told.min(axis=1)
+            lowest[np.isinf(lowest)] = 0.0
+            self.observed[:, 0] = np.where(self.untold, lowest[:, None], self.observed[:, 0])
+            self.values = self._modelled(self.observed)
+
     def _find_classes(self) -> list[int]:
         """See which functions are classes, and return the replicates in which this has changed."""
         before = self.classes.copy()
@@ -172,7 +189,8 @@ class FittedPosterior:
             self.values[s, j] = pseudo_values(covariance, self.observed[s, j])
 
     def _renew(self, switched: Sequence[int]) -> None:
-        """Bring replicates with classes up to date between fits, and fit those that have switched.
+        """Bring replicates with classes, or values that are not told, up to date between fits, and
+        fit those that have switched.
 
         All others keep their bits.
         """
@@ -184,7 +202,8 @@ class FittedPosterior:
             held = self.z[switched, :, : self.count]
             self._unit[switched] = np.maximum(1 - (held * held).sum(axis=2), VARIANCE_FLOOR)
         self._classify()
-        rows = sorted({*switched, *np.flatnonzero(self.classes.any(axis=1)).tolist()})
+        moved = self.classes.any(axis=1) | self.untold.any(axis=1)
+        rows = sorted({*switched, *np.flatnonzero(moved).tolist()})
         if rows:
             self._project(rows)
 
@@ -236,6 +255,7 @@ class FittedPosterior:
         point = np.asarray(self._points_of(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
         self.observed = np.concatenate([self.observed, values[:, :, None]], axis=2)
+        self.untold = np.concatenate([self.untold, np.isnan(values[:, :1])], axis=1)
         self.values = np.concatenate([self.values, self._modelled(values[:, :, None])], axis=2)
         same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
         self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
