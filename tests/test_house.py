@@ -342,56 +342,6 @@ def test_no_total_rises(tmp_path):
     assert [line.split(" raises ")[1] for line in raised_totals(tmp_path)] == ["['cbobench']"]
 
 
-def taken_by_other_rooms(paths, root):
-    """Functions and classes of every module that modules of other rooms use, by module."""
-    modules = {
-        ".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p
-        for p in paths
-    }
-    takers = {
-        name: {n for n in nodes_of(p) if isinstance(n, ast.ImportFrom) and n.module}
-        for name, p in modules.items()
-    }
-    taken = {name: set() for name in modules}
-    for taker, imports in takers.items():
-        here, renamed = taker.split(".")[1:2], {}
-        for node in imports:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                if whole in modules:
-                    renamed[alias.asname or alias.name] = whole
-                elif node.module in modules and node.module.split(".")[1:2] != here:
-                    taken[node.module].add(alias.name)
-        for node in nodes_of(modules[taker]):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id in renamed
-            ):
-                module = renamed[node.value.id]
-                if module.split(".")[1:2] != here:
-                    taken[module].add(node.attr)
-    for name, path in modules.items():
-        defined = {
-            n.name for n in tree_of(path).body if isinstance(n, ast.FunctionDef | ast.ClassDef)
-        }
-        taken[name] &= defined
-    return taken
-
-
-def test_what_other_rooms_use_of_a_module_fits_on_two_lines(tmp_path):
-    """A module that gives more of itself is a room, or two modules."""
-    taken = taken_by_other_rooms(FILES, PACKAGE.parent)
-    assert {name: names for name, names in taken.items() if len(", ".join(names)) > 200} == {}
-    for room, text in {
-        "a": "def f(): ...\ndef g(): ...\n",
-        "b": "from p.a.x import f\nfrom p.a import x\nx.g\n",
-    }.items():
-        (tmp_path / "p" / room).mkdir(parents=True)
-        (tmp_path / "p" / room / "x.py").write_text(text)
-    assert taken_by_other_rooms([*tmp_path.rglob("*.py")], tmp_path)["p.a.x"] == {"f", "g"}
-
-
 def test_the_formatter_lays_out_all_code():
     scripts = [
         path

@@ -17,7 +17,7 @@ from cbobench.papers.rules import RULES
 from cbobench.replay.replay import replay
 from cbobench.results.export import export
 from docs.results import bundles, gallery, maps, reproduction
-from docs.results.field_shards import digest_of
+from docs.results.field_shards import digest_of, read_confirmed
 from docs.results.paper_figures import play
 
 mpl.use("Agg")
@@ -110,6 +110,14 @@ def test_what_is_stored_is_of_the_bundles_that_are_there(stored):
     there = bundles.list_whole(reproduction.suites())
     digests = {suite: digest_of(bundles.bundle_of(suite)) for suite in there}
     assert stored.get("bundles", {}) == digests, "stale: make claims ARGS=--render"
+
+
+def test_the_page_names_the_commit_whose_replay_confirmed_each_bundle():
+    page = reproduction.PAGE.read_text()
+    confirmed = read_confirmed(bundles.BUNDLES)
+    for suite in reproduction.suites():
+        assert bundles.is_confirmed(suite), f"python -m docs.results.papers --confirm {suite}"
+        assert f"| {confirmed[suite]['commit'][:7]} (10 cells) |" in page
 
 
 def parts_of(record):

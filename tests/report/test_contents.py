@@ -65,5 +65,3 @@ def test_a_name_is_no_run_because_a_folder_has_it(tmp_path, capsys, monkeypatch)
     for name, says in (("empty", "empty is not a run folder"), ("no.zip", "no.zip")):
         assert main(["show", name]) == 2
         assert says in capsys.readouterr().err
-    assert main(["show", "empty", "--simulations"]) == 2
-    assert "--simulations counts those of a suite" in capsys.readouterr().err
