@@ -52,16 +52,14 @@ def add_commands(command: Commands) -> None:
     command(
         do_show,
         "show",
-        "show one problem, algorithm, suite or run with its parameters",
+        "show a problem, method, suite or run with its parameters",
         argument(
             "name", help="registered, module:Class of your own, a suite's file, or a run or bundle"
         ),
         PLAIN_OR_JSON,
     )
 
-    data = command(
-        do_data, "data", "show where the original data sets are looked for, or fetch them"
-    )
+    data = command(do_data, "data", "show where the original data sets are, or fetch them")
     actions = data.add_subparsers(
         dest="action", required=True, metavar="ACTION", parser_class=Parser
     )

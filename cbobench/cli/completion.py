@@ -26,7 +26,7 @@ def add_commands(command: Commands) -> None:
     completion = command(
         do_completion,
         "completion",
-        "print a script with which a shell completes commands and names",
+        "print a script with which a shell completes commands",
         argument("shell", metavar="bash|zsh|fish", choices=tuple(HOW)),
     )
     completion.set_defaults(commands=command)

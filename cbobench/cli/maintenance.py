@@ -27,7 +27,7 @@ def add_commands(command: Commands) -> None:
     export = command(
         do_export,
         "export",
-        "write a run's results into one small file that others can compare with",
+        "write a run's results into one file to compare with",
     )
     add_run(export)
     export.add_argument(
@@ -46,8 +46,7 @@ def add_commands(command: Commands) -> None:
     verify = command(
         do_verify,
         "verify",
-        "read every file of results and name the damaged ones; or play drawn cells of runs and "
-        "bundles again",
+        "find damaged files; --replay: play drawn cells again",
     )
     verify.add_argument(
         "runs",

@@ -148,8 +148,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_check,
         "check",
-        "test an algorithm or a problem of yours against the rules of its interface; says what "
-        "to fix",
+        "test a method or problem of yours against the laws",
         argument(
             "name",
             help=(
@@ -171,7 +170,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_new,
         "new",
-        "write a small algorithm or problem into NAME.py, and a suite that plays it",
+        "write a small method or problem, and a suite that plays it",
         argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem")),
         argument("name", metavar="NAME", help="of the file, such as mine"),
         argument(

@@ -30,7 +30,7 @@ def add_commands(command: Commands) -> None:
     run = command(
         do_run,
         "run",
-        "play a suite (a YAML file or a shipped name) and print its table; resume or extend a run",
+        "play a suite and print its table; resume or extend a run",
     )
     run.add_argument("suite")
     run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")

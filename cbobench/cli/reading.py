@@ -38,8 +38,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_status,
         "status",
-        "show what is done, failed and missing, how fast a run goes on, its best designs, and the "
-        "command that finishes it",
+        "show what is done, how fast it goes, and the best designs",
         RUN_OR_BUNDLE,
         PLAIN_OR_JSON,
         imports=True,
@@ -48,8 +47,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_compare,
         "compare",
-        "compare methods: medians with intervals (95 % from six seeds on) and who is best; or "
-        "two runs",
+        "compare methods by medians, intervals and tests; or two runs",
         RUN_OR_BUNDLE,
         argument(
             "other",
@@ -148,7 +146,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_figures,
         "figures",
-        "draw figures as PDF and PNG, each with a caption and its numbers as CSV",
+        "draw figures as PDF and PNG, with captions and numbers",
         RUN_OR_BUNDLE,
         argument(
             "--out",
@@ -223,7 +221,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_best,
         "best",
-        "list the configurations that a run recommends, and what they are worth",
+        "list the configurations that a run recommends",
         RUN_OR_BUNDLE,
         argument(
             "--top",
@@ -239,7 +237,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_report,
         "report",
-        "write runs into one page that opens offline: table, curves, ranks, failed cells",
+        "write runs into one page that opens offline",
         argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs"),
         argument(
             "--out",
@@ -253,7 +251,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_claims,
         "claims",
-        "test the papers' claims on runs: a verdict each; with --long the paper's numbers and ours",
+        "test the papers' claims on runs: a verdict each",
         argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs"),
         argument("--format", choices=("table", "markdown", "json"), default="table"),
         argument(
