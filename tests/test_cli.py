@@ -327,7 +327,7 @@ def import_nothing(commands, heavy, first=""):
 def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
     output = import_nothing(LIGHT, [*BACKENDS, "pandas", "scipy"])
     assert "\ncbobench 0." in output
-    assert "95 % from six seeds" in output
+    assert "95 % intervals, tests" in output
     assert "%%" not in output
 
 

@@ -47,7 +47,7 @@ def add_commands(command: Commands) -> None:
     command(
         do_compare,
         "compare",
-        "compare methods by medians, intervals and tests; or two runs",
+        "compare methods by medians, 95 % intervals, tests; or two runs",
         RUN_OR_BUNDLE,
         argument(
             "other",

@@ -30,7 +30,7 @@ ROUNDS_TO_TARGET = "rounds_to_target"
 VIOLATION = "violation_hard"
 NO_OPTIMUM, MOVING, UNDEFINED, NO_UNIT = "no optimum", "moving", "undefined", "no unit"
 LACKS = {
-    NO_UNIT: ("a constraint of {} has the bound 0 and no unit", ""),
+    NO_UNIT: ("left out, as a constraint of {} has the bound 0 and no `unit:`", ""),
     NO_OPTIMUM: ("no optimum of {} is known", SIMPLE_VALUE),
     MOVING: ("the functions of {} move", "regret"),
     UNDEFINED: ("undefined on {}", ""),

@@ -112,7 +112,7 @@ def test_violations_without_a_unit_are_left_out_and_their_rounds_counted(tmp_pat
     )
     assert without.table.columns[2:] == ["best gain", "N"]
     assert both.table.columns[2:] == within.table.columns[2:] == ["best gain", "V⁺", "N"]
-    said = "V⁺: a constraint of Level has the bound 0 and no unit"
+    said = "V⁺: left out, as a constraint of Level has the bound 0 and no `unit:`"
     assert [said in str(table) for table in (both, without, within)] == [True, True, False]
     frame = both.frame.set_index("problem_label")
     assert (frame["violations_median"] > 0).all()
