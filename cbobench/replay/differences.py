@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from cbobench.results.bundle import IMPROVED
 from cbobench.results.digests import Record, digest_of
 from cbobench.results.export import find_improvements
 from cbobench.results.rounds import equal_or_nan
-from cbobench.results.schema import RECOMMENDATION_RULE, RECOMMENDED, RULE
+from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RECOMMENDED, RULE
 
 NOT_COMPARED = {
     *("cell", "problem", "algorithm", "spec", "traceback"),
@@ -22,8 +22,14 @@ NOT_COMPARED = {
     *("host", "cpu", "arithmetic", "source", "libraries", "attempt", RULE),
 }
 """Columns of cells that name the cell, or say who played, when, how fast and by which rule."""
-OF_RECOMMENDATION = {*RECOMMENDED, *(name for name in METRICS if name.startswith("recommended_"))}
-"""Columns that no action and no observation depends on."""
+OF_RECOMMENDATION = {
+    FITTED,
+    *RECOMMENDED,
+    *(name for name in METRICS if name.startswith("recommended_")),
+}
+"""Columns that no action and no observation depends on, as far as another rule makes them or leaves
+them out.
+"""
 
 
 def is_of_other_rule(final: dict[str, Any]) -> bool:
@@ -31,16 +37,15 @@ def is_of_other_rule(final: dict[str, Any]) -> bool:
     return bool(final.get(RULE) != RECOMMENDATION_RULE)
 
 
-def find_difference(cell: str, published: Record, played: Record, unstored: Set[str]) -> str:
+def find_difference(cell: str, published: Record, played: Record) -> str:
     """Return the first difference of a cell, or "".
 
     Recommendations are compared where today's rule made them.
 
     Args:
         cell: its id.
-        unstored: columns of cells of which the stored file holds nothing.
     """
-    names = played.final.keys() & published.final.keys() - NOT_COMPARED - unstored
+    names = played.final.keys() & published.final.keys() - NOT_COMPARED
     if is_of_other_rule(published.final):
         names -= OF_RECOMMENDATION
     text = (

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -46,14 +45,6 @@ class Source:
     def name(self) -> str:
         """The last part of its address, for lines about its cells."""
         return printable(str(self.folder).rstrip("/").rpartition("/")[2])
-
-    @cached_property
-    def unstored(self) -> set[str]:
-        """Columns of cells that hold nothing: metrics that are newer than the file, among
-        others.
-        """
-        table = self.published.table
-        return {name for name in table.column_names if table[name].null_count == len(table)}
 
     def list_cells(self) -> Iterator[PublishedCell]:
         """Yield the cells that were played to their end."""

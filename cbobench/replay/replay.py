@@ -163,7 +163,7 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
         if cell in errors:
             outcomes.append(_judge_failure(published, errors[cell]))
             continue
-        text = find_difference(cell, records[cell], plays[cell], source.unstored)
+        text = find_difference(cell, records[cell], plays[cell])
         outcomes.append(
             Outcome(
                 published,
