@@ -245,7 +245,8 @@ class SimulatedInstances(Drawn):
     def best(self, t: int) -> Actions:
         if self.simulator.best_known is None:
             raise CellFailure("no best point of this simulator is known; give best_known")
-        point, replicates = self.simulator.best_point, len(self.noise)
+        point = self.simulator.best_point
+        replicates = len(self.noise)
         if self.finite:
             return np.full(replicates, int(point[0]))
         return np.tile(point, (replicates, 1))

@@ -205,7 +205,7 @@ class Manifest:
             Misuse: the call is of another suite, or records other rounds.
         """
         if self.suite == UNKNOWN and all(
-            _recorded_rounds(g.horizon, self.keep) == _recorded_rounds(g.horizon, suite.keep)
+            count_recorded(g.horizon, self.keep) == count_recorded(g.horizon, suite.keep)
             for g in self.grids
         ):
             return replace(self, suite=suite.name, keep=suite.keep).add_call(
@@ -418,7 +418,8 @@ def content_digest(content: dict[str, Any]) -> str:
     ).hexdigest()
 
 
-def _recorded_rounds(horizon: int, keep: int | None) -> int:
+def count_recorded(horizon: int, keep: int | None) -> int:
+    """Return how many rounds of a cell are recorded, where `keep` are (None: all)."""
     return horizon if keep is None else min(horizon, keep)
 
 

@@ -30,6 +30,7 @@ from cbobench.play.watchdog import watch_play
 from cbobench.problems.base import Actions, Feedback, Problem
 from cbobench.problems.simulator import Simulator
 from cbobench.results.compact import MANY
+from cbobench.results.manifest import count_recorded
 from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Cell
 from cbobench.suite.variants import INITIAL
@@ -90,7 +91,7 @@ def estimate(plan: Plan, cpus: int | None, watcher: Watcher, whose: str = "") ->
     measured = {pair.title for pair, _, _ in plan.measured}
     simulates = [
         pair_cells.pair.title not in measured
-        and isinstance(plan.suite.problems[pair_cells.pair.problem.title], Simulator)
+        and plan.suite.problems[pair_cells.pair.problem.title].simulates
         for pair_cells in plan.tasks.by_pair
     ]
     if any(simulates):
@@ -131,7 +132,7 @@ def _seconds_of_work(plan: Plan, costs: Mapping[str, Cost]) -> float:
     work = TASK_SECONDS * len(plan.tasks)
     for pair_cells in plan.tasks.by_pair:
         cost = costs.get(pair_cells.pair.title, Cost(0.0))
-        recorded = _recorded_rounds(plan, pair_cells.horizon)
+        recorded = count_recorded(pair_cells.horizon, plan.record.keep)
         of_rounds = cost.seconds * pair_cells.horizon
         work += len(pair_cells) * (of_rounds + CELL_SECONDS + ROW_SECONDS * recorded)
     return work
@@ -144,16 +145,11 @@ def _describe_disk(plan: Plan) -> str:
         problem = plan.suite.problems[pair_cells.pair.problem.title]
         coordinates = problem.actions.d if isinstance(problem.actions, Box) else 0
         numbers = 2 * (1 + problem.constraints) + coordinates
-        recorded = _recorded_rounds(plan, pair_cells.horizon)
+        recorded = count_recorded(pair_cells.horizon, plan.record.keep)
         size += len(pair_cells) * recorded * (NUMBER_BYTES * numbers + METRIC_BYTES)
     disk = f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
     merged = ", merged when the run ends" if len(plan.tasks) > MANY else ""
     return f"disk: about {disk} in {count_noun(2 * len(plan.tasks), 'file')}{merged}"
-
-
-def _recorded_rounds(plan: Plan, horizon: int) -> int:
-    """Return how many rounds of a cell are recorded."""
-    return min(horizon, plan.record.keep or horizon)
 
 
 def try_pairs(plan: Plan, watcher: Watcher) -> tuple[dict[str, Cost], int]:

@@ -15,7 +15,7 @@ from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_foreign_folder
-from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
+from cbobench.results.manifest import FILE, Manifest, count_recorded, rebuild_manifest
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.simulations import MOST
@@ -138,9 +138,10 @@ def _count_most_simulations(suite: Suite) -> int:
     """The most simulations that the cells of a suite can take."""
     most = 0
     for pair_cells in suite.grid.cells.by_pair:
-        problem, horizon = suite.problems[pair_cells.pair.problem.title], pair_cells.horizon
+        problem = suite.problems[pair_cells.pair.problem.title]
+        horizon = pair_cells.horizon
         if isinstance(problem, Simulator):
-            recorded = min(horizon, suite.keep or horizon)
+            recorded = count_recorded(horizon, suite.keep)
             most += len(pair_cells) * problem.count_simulations(horizon, recorded)
     return most
 
