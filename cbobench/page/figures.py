@@ -70,15 +70,19 @@ def draw_profile(run: Run, kind: Literal["performance", "data"]) -> Figure:
     Raises:
         Misuse: simple regret is not known.
     """
-    across = {"performance": "Precision x, in units of |f*|", "data": "Round t, in units of T"}
-    upwards = {"performance": "Cells with r ≤ x |f*|", "data": "Targets reached"}
+    frame = Profile(kind).data(run)
+    precision = f"Precision x, in units of {frame['unit'].iloc[0]}"
+    across, upwards = {
+        "performance": (precision, "Cells within x of f*"),
+        "data": ("Round t, in units of T", "Targets reached"),
+    }[kind]
     return _draw_steps(
         run,
-        Profile(kind).data(run),
+        frame,
         x="at",
         y="share",
         log_x=True,
-        labels={"at": across[kind], "share": upwards[kind]},
+        labels={"at": across, "share": upwards},
         height=ROW + MARGIN,
     )
 
@@ -114,7 +118,8 @@ def _draw_steps(run: Run, frame: pd.DataFrame, **settings: Any) -> Figure:
     import plotly.express as px
 
     look_by_title = looks(run.record)
-    names, colours = {}, {}
+    names = {}
+    colours = {}
     for row in frame.drop_duplicates("algorithm").to_dict("records"):
         title = row["algorithm"]
         lacks = "" if row["n"] == row["expected"] else f" ({row['n']} of {row['expected']})"

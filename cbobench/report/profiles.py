@@ -250,9 +250,9 @@ class Profile:
             "solved at the first recorded round with such a simple regret",
         }[self.kind]
 
-    def is_absolute(self, run: Run) -> bool:
+    def is_absolute(self, run: Run, groups: Sequence[Group]) -> bool:
         """Whether targets are COCO's, in units of f."""
-        return has_coco_targets(run, self.groups(run))
+        return has_coco_targets(run, groups)
 
     def groups(self, run: Run) -> list[Group]:
         """The groups that count."""
@@ -286,14 +286,14 @@ class Profile:
         last = max(horizons)
         rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
         table_shares = [share for share in SHARES if share * last >= 1]
-        absolute = self.is_absolute(run)
+        absolute = self.is_absolute(run, groups)
         ratios = COCO_TARGETS[::-1] if absolute else RATIOS
-        at = np.array(ratios) if self.kind == "performance" else np.union1d(rounds, table_shares)
-        shares = (
-            performance(groups, ratios, absolute)
-            if self.kind == "performance"
-            else share_solved(run, groups, at, absolute)
-        )
+        if self.kind == "performance":
+            at = np.array(ratios)
+            shares = performance(groups, ratios, absolute)
+        else:
+            at = np.union1d(rounds, table_shares)
+            shares = share_solved(run, groups, at, absolute)
         unit = "f" if absolute else "|f*|"
         parts = []
         for algorithm, algorithm_groups in group_by(groups, "algorithm").items():

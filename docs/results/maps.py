@@ -38,7 +38,7 @@ def select_settings(claim: str, *words: str) -> pd.DataFrame:
 def count_whole(claim: str, *words: str) -> str:
     """In how many settings all parts of a claim hold: "6 of 7"."""
     settings = select_settings(claim, *words)
-    whole = int((settings["holds"] == settings["of"]).sum())
+    whole = (settings["holds"] == settings["of"]).sum()
     return f"{whole} of {len(settings)}"
 
 
@@ -50,4 +50,4 @@ def share_of_parts(claim: str, *words: str) -> str:
 
 def is_mapped(claim: str) -> bool:
     """Whether a claim was played over open choices."""
-    return bool((read_settings()["claim"] == claim).any())
+    return claim in {*read_settings()["claim"]}

@@ -98,7 +98,7 @@ class SharedProfile(Profile):
 
     absolute: bool = False
 
-    def is_absolute(self, run: Run) -> bool:
+    def is_absolute(self, run: Run, groups: Sequence[Group]) -> bool:
         return self.absolute
 
     def groups(self, run: Run) -> list[Group]:
