@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbobench.cli.parser import UNDECIDED, Commands, add_run, whole_number
-from cbobench.errors import Misuse, mask_secrets, printable
+from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ def add_commands(command: Commands) -> None:
         metavar="RUN",
         nargs="+",
         help="run folder; with --replay also bundles, paths or URIs",
-    )
-    verify.add_argument(
-        "--repair",
-        action="store_true",
-        help="move what is damaged into RUN/quarantine; deletes nothing",
     )
     verify.add_argument("--format", choices=("table", "json"), default="table")
     verify.add_argument(
@@ -100,7 +95,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
 
     import_if_asked(options, options.run)
     now = look(options.run)
-    hints = _finishing(now.record, now.state, now.folder)
+    hints = finishing(now.record, now.state, now.folder)
     if options.format == "json":
         print(json.dumps(now.to_json() | {"finish": hints}, indent=1, ensure_ascii=False))
     else:
@@ -181,7 +176,7 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
         raise Misuse(
             f"{len(options.runs)} runs are given; allowed: one, or several with --replay K"
         )
-    return _do_verify_files(options, command_line)
+    return _do_verify_files(options)
 
 
 def _do_replay(options: argparse.Namespace) -> int:
@@ -190,8 +185,6 @@ def _do_replay(options: argparse.Namespace) -> int:
     from cbobench.replay.stage import Stage
     from cbobench.replay.text import describe_draw, describe_replay, replay_as_json
 
-    if options.repair:
-        raise Misuse("--repair moves damaged files, and --replay plays cells again; leave one out")
     replayed = replay(
         options.runs,
         count=options.replay,
@@ -206,17 +199,17 @@ def _do_replay(options: argparse.Namespace) -> int:
     return {"equal": 0, "differs": 1, "not checked": UNDECIDED}[replayed.verdict]
 
 
-def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> int:
+def _do_verify_files(options: argparse.Namespace) -> int:
     from cbobench.results.bundle import open_run
-    from cbobench.results.verify import MISSING, repair, verify
+    from cbobench.results.verify import MISSING, verify
 
     folder = open_run(options.runs[0]).refuse_bundle(
         "a bundle is checked whenever it is read; give a run folder, or --replay K to play cells "
         "again"
     )
     condition = verify(folder)
-    moved = repair(folder, condition) if options.repair else []
-    exit_code = 1 if condition.damaged and not options.repair else 0
+    useless = condition.find_useless(folder)
+    exit_code = 1 if condition.damaged else 0
     if options.format == "json":
         content = {
             "folder": str(folder),
@@ -227,24 +220,17 @@ def _do_verify_files(options: argparse.Namespace, command_line: list[str]) -> in
                 {"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged
             ],
             "orphans": condition.orphans,
-            "moved": moved,
+            "useless": useless,
         }
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return exit_code
-    # What is missing is made again by itself; only what is damaged has to be moved away.
+    # What is missing is made again by itself; only what is damaged has to be removed.
     lines = _describe_condition(condition)
     absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
     if absent:
-        lines.append(
-            f"made again{'' if options.repair else ' by the next run, or with --repair'}: "
-            f"{', '.join(absent)}"
-        )
-    if options.repair:
-        lines.append(f"moved into quarantine/: {count_noun(len(moved), 'file')}")
-    elif len(condition.damaged) > len(absent):
-        command = shlex.join(["cbobench", *command_line, "--repair"])
-        lines.append(f"to move them into quarantine/: {mask_secrets(command)}")
-    lines += [f"to go on: {hint}" for hint in (finishing(options.runs[0]) if moved else ())]
+        lines.append(f"made again by the next run: {', '.join(absent)}")
+    if useless:
+        lines.append(f"remove these, and the next run plays what they held: {', '.join(useless)}")
     print("\n  ".join(map(printable, lines)))
     return exit_code
 
@@ -273,16 +259,7 @@ def _describe_condition(condition: Verification) -> list[str]:
     return lines + [text.format(count_noun(count, noun)) for count, noun, text in counts if count]
 
 
-def finishing(run: str) -> list[str]:
-    """The commands that finish a run."""
-    from cbobench.results.bundle import open_run
-    from cbobench.results.query import read_status
-
-    folder = open_run(run)
-    return _finishing(*read_status(folder), folder)
-
-
-def _finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
+def finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or
     stale.
     """

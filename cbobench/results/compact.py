@@ -75,8 +75,7 @@ class _Shard:
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     """Merge the small files of a run. Files published meanwhile stay as they are.
 
-    It holds a lease without cells, so that nobody removes its files as leftovers or repairs the run
-    meanwhile.
+    It holds a lease without cells, so that nobody removes its files as leftovers meanwhile.
 
     Args:
         above: do nothing unless there are more small files.

@@ -37,8 +37,8 @@ RUNS = "runs"  # folder of runs whose folder is not stated
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
 REPAIR = (
-    "cbobench verify RUN names all that is damaged, with --repair it is moved away and the next "
-    "run plays it again"
+    "cbobench verify RUN names all that is damaged; once that is removed, the next run plays it "
+    "again"
 )
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
@@ -156,17 +156,6 @@ class RunFolder(Address):
         except FileNotFoundError:
             self.fs.create_dir(target.rpartition("/")[0], recursive=True)
             return call()
-
-    def move(self, relative: str, to: str) -> None:
-        """Rename a file."""
-        source, target = self.path(relative), self.path(to)
-        try:
-            self._retry(
-                lambda: self._in_parent(target, lambda: self.fs.move(source, target)), "write to"
-            )
-        except FileNotFoundError:  # done before, perhaps, by a call whose answer a network lost
-            if self.exists(relative) or not self.exists(to):
-                raise
 
     def remove(self, relative: str) -> None:
         """Remove a file if it exists."""

@@ -165,13 +165,6 @@ def read_players(folder: Reader) -> list[Driver]:
     return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
 
 
-def refuse_played(folder: RunFolder) -> None:
-    """Raise `Misuse` if a call plays into a folder that is to be repaired."""
-    for driver, alive in read_drivers(folder):
-        if alive:
-            raise Misuse(f"{folder} is played by {driver}; repair it when that has ended")
-
-
 def new_call_id() -> str:
     """Return a unique id of a call that sorts by time and fits a file name."""
     return (

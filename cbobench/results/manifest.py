@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,7 +22,6 @@ from numpy.typing import NDArray
 from cbobench.errors import (
     DamagedRun,
     Misuse,
-    mask_secrets,
     one_line,
     printable,
     refuse_strange,
@@ -48,7 +46,7 @@ UNKNOWN = ""
 call gives it.
 """
 CHANGED = "is not what was written: something has changed it since"
-REMAKE = "cbobench verify RUN --repair moves it away and makes it again"
+REMAKE = "remove it, and the next cbobench run makes it again"
 VariantKind = Literal["problems", "algorithms"]
 VARIANT_KINDS: tuple[VariantKind, VariantKind] = ("problems", "algorithms")
 
@@ -87,8 +85,7 @@ class Manifest:
         if not calls and not folder.exists(FILE) and folder.names("cells"):
             raise DamagedRun(
                 f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run "
-                "makes it again from them, "
-                f"or: {mask_secrets(shlex.join(['cbobench', 'verify', folder.uri, '--repair']))}"
+                "makes it again from them"
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
         manifest = None if content is None else cls.from_json(content, folder.path(FILE))

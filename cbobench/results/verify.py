@@ -1,11 +1,11 @@
-"""Checks every file from which a run is read, names all damaged ones, and moves them away on
-request.
+"""Checks every file from which a run is read, and names all damaged ones and what is to be removed
+with them.
 
 Each file is read to its last byte (pages have checksums) and compared with its footer, with the
 requested cells, and with the other files of its task: the last round of each cell must have the
 values of its row. Then its digest is checked, which finds accidents, not forgery. Kept simulations
-are compared with their digests. Not read are `drivers/` and `quarantine/`, which say what happened:
-no result comes from them.
+are compared with their digests. Not read is `drivers/`, which says who plays: no result comes from
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.metrics import METRICS
 from cbobench.results.folder import REPAIR, FileGone, RunFolder
-from cbobench.results.lease import Lease, find_orphans, refuse_played
+from cbobench.results.lease import find_orphans
 from cbobench.results.manifest import (
     CALLS,
     CHANGED,
@@ -30,15 +30,12 @@ from cbobench.results.manifest import (
     REMAKE,
     Manifest,
     cell_of_row,
-    rebuild_manifest,
 )
 from cbobench.results.rounds import cell_codes, equal_or_nan
 from cbobench.results.schema import KINDS
 from cbobench.results.simulations import SIMULATIONS_FOLDER, file_of, read_simulation
-from cbobench.suite.cells import Cells
 from cbobench.words import count_noun
 
-QUARANTINE = "quarantine"
 MISSING = "is missing"
 ALWAYS_FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that are finite in every row."""
@@ -89,15 +86,17 @@ class Verification:
         """Add a damaged file."""
         self.damaged.append(Damage(file, why))
 
-    @property
-    def tasks(self) -> list[str]:
-        """The tasks of the damaged files."""
-        names = [
-            damage.file.partition("/")[2]
-            for damage in self.damaged
-            if damage.file.partition("/")[0] in KINDS
-        ]
-        return sorted({name.removesuffix(".parquet") for name in names})
+    def find_useless(self, folder: RunFolder) -> list[str]:
+        """Return the damaged files, and the other file of a task of which one is damaged.
+
+        Once they are removed, the next call makes again what they held.
+        """
+        files: dict[str, None] = {}
+        for damage in self.damaged:
+            kind, _, name = damage.file.partition("/")
+            for part in KINDS if kind in KINDS else (kind,):
+                files[f"{part}/{name}" if name else part] = None
+        return [file for file in files if folder.exists(file)]
 
 
 Rows = dict[str, dict[str, Any]]
@@ -348,61 +347,3 @@ def _find_other_result(
             why = f"its cell {cell} has another result in cells/{first_task}.parquet"
         repeated += first_task != task
     return why, repeated
-
-
-def repair(folder: RunFolder, verification: Verification) -> list[str]:
-    """Move damaged files and the other files of their tasks into `quarantine/`, and rebuild a lost
-    run.json.
-
-    Nothing is deleted; the next run plays the cells again. No call can begin meanwhile, and cells
-    played since the verification stay.
-
-    Returns:
-        The files that were moved.
-
-    Raises:
-        Misuse: another call plays into the folder.
-    """
-    refuse_played(folder)
-    if not verification.damaged:
-        return []
-    with Lease(folder, _requested_cells(folder)) as lease:
-        lease.start_heartbeat_thread()
-        return _quarantine(lease.folder, verify(folder))
-
-
-def _requested_cells(folder: RunFolder) -> Cells:
-    """Return all cells of the run; none if neither manifest nor cells can be read, because then no
-    call can begin.
-    """
-    with suppress(DamagedRun, Misuse):
-        manifest = Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)
-        return Cells(manifest.cells.by_pair)
-    return Cells()
-
-
-def _quarantine(folder: RunFolder, verification: Verification) -> list[str]:
-    other_files = [
-        damage.file for damage in verification.damaged if damage.file.partition("/")[0] not in KINDS
-    ]
-    manifests = [file for file in other_files if file.partition("/")[0] != SIMULATIONS_FOLDER]
-    files = [
-        f"{kind}/{task}.parquet" for task in verification.tasks for kind in ("cells", "rounds")
-    ]
-    moved = [file for file in (*files, *other_files) if folder.exists(file)]
-    for file in moved:
-        folder.move(file, _free(folder, f"{QUARANTINE}/{file}"))
-    if manifests:
-        with suppress(Misuse):  # no cell is left to rebuild it from; the next call starts afresh
-            (Manifest.read(folder) if Manifest.exists(folder) else rebuild_manifest(folder)).write(
-                folder
-            )
-    return moved
-
-
-def _free(folder: RunFolder, name: str) -> str:
-    """Return a free name: the given one, or with the first free number appended."""
-    tries = 0
-    while folder.exists(f"{name}.{tries}" if tries else name):
-        tries += 1
-    return f"{name}.{tries}" if tries else name

@@ -359,7 +359,6 @@ def test_a_damaged_bundle_is_named_and_the_rest_goes_on(bundle, tmp_path, capsys
     [
         (["--replay", "0"], "--replay is 0; it must be a whole number of at least 1"),
         (["--replay", "3", "--seed", "-1"], "--seed is -1; it must be"),
-        (["--replay", "3", "--repair"], "leave one out"),
         (["--seed", "3"], "--seed is about --replay; add --replay K"),
         (["other"], "2 runs are given; allowed: one, or several with --replay K"),
     ],

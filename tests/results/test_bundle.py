@@ -236,7 +236,7 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
     before = bundle.read_bytes()
     for arguments in (
         ["figures"],
-        ["verify", "--repair"],
+        ["verify"],
         ["export"],
     ):
         assert main([arguments[0], str(bundle), *arguments[1:]]) == 2

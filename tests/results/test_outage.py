@@ -434,23 +434,6 @@ def test_a_rename_whose_answer_is_lost_is_done(tmp_path, monkeypatch, waits, fir
     assert run.read_json("old.json") == {"of": "before"}
 
 
-def test_a_move_whose_answer_is_lost_is_done(tmp_path, bucket):
-    handler = bucket(lambda count, name: None)
-    run = open_run(tmp_path)
-    (tmp_path / "one.json").write_text("{}")
-
-    def move(source, target):
-        Path(target).parent.mkdir(exist_ok=True)
-        Path(source).rename(target)
-        raise FileNotFoundError(source)
-
-    handler.move = move
-    run.move("one.json", "quarantine/one.json")
-    assert (tmp_path / "quarantine" / "one.json").is_file()
-    with pytest.raises(FileNotFoundError):
-        run.move("two.json", "quarantine/two.json")
-
-
 def test_a_mounted_disk_that_stays_away_ends_the_run_in_one_line(tmp_path, monkeypatch, waits):
     monkeypatch.setattr(os, "fsync", failing(os.fsync, [errno.ESTALE] * 1000))
     with pytest.raises(

@@ -201,7 +201,7 @@ def test_no_call_is_lost_whoever_writes_last(small_suite, run):
 
 
 def test_a_record_is_made_again_from_the_cells(small_suite, run, tmp_path):
-    """Nothing but rounds and cells is left: the next call (or verify --repair, see there) finds all
+    """Nothing but rounds and cells is left: the next call finds all
     of them.
     """
     suite = small_suite(horizon=20, extra="shared: {beta_scale: 0.5}\nrecord: {rounds: 7}\n")

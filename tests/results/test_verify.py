@@ -1,5 +1,5 @@
-"""`cbobench verify`: every damaged file is found and named at once, moved away on request, and
-played again.
+"""`cbobench verify`: every damaged file is found and named at once, and played again once it
+is removed.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shlex
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,17 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.cli import main
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import DamagedRun
 from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.folder import RunFolder
-from cbobench.results.lease import Lease
 from cbobench.results.schema import DIGEST, FOOTER
-from cbobench.results.verify import repair, verify
-from cbobench.suite.cells import Cells
-from cbobench.sweep.plan import plan
+from cbobench.results.verify import verify
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 from tests.results.forging import change_column, files, rewrite, set_column
@@ -67,6 +61,14 @@ def missing_rounds(run):
     files(run)[0].unlink()
 
 
+def remove_useless(folder):
+    """Remove what `verify` says; the files that are gone."""
+    useless = verify(folder).find_useless(folder)
+    for file in useless:
+        (Path(folder.uri) / file).unlink()
+    return useless
+
+
 @pytest.mark.parametrize(
     ("damage", "count", "why"),
     [
@@ -77,7 +79,7 @@ def missing_rounds(run):
         (missing_rounds, 1, "its rounds are missing"),
     ],
 )
-def test_what_does_not_belong_together_is_found_moved_and_played_again(
+def test_what_does_not_belong_together_is_found_and_once_removed_played_again(
     played, whole_run, damage, count, why
 ):
     suite, run = played
@@ -89,11 +91,7 @@ def test_what_does_not_belong_together_is_found_moved_and_played_again(
     for damaged_file in verdict.damaged:
         assert re.search(why, damaged_file.why), damaged_file
     assert {p: p.read_bytes() for p in run.rglob("*.parquet")} == before, "looking changes nothing"
-    moved = repair(folder, verdict)
-    assert set(before.values()) == {p.read_bytes() for p in run.rglob("*.parquet")}, (
-        "nothing is lost"
-    )
-    assert all((run / "quarantine" / file).is_file() for file in moved)
+    remove_useless(folder)
     assert verify(folder).damaged == []
     assert cbobench.run(suite, out=run, cpus=0).played == 4 * count
     assert_same_rows(whole_run[1], run)
@@ -122,15 +120,13 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
         "rounds",
         "cells",
     ]
-    assert (
-        hint == f"  to move them into quarantine/: cbobench verify {shlex.quote(str(run))} --repair"
-    )
+    says, _, names = hint.partition(": ")
+    assert says == "  remove these, and the next run plays what they held"
+    assert len(names.split(", ")) == 6
     with pytest.raises(DamagedRun, match="cbobench verify RUN names all"):
         cbobench.load_cells(run)
     assert len(json.loads(command("verify", run, "--format", "json").stdout)["damaged"]) == 3
-    done = command("verify", run, "--repair")
-    assert done.returncode == 0
-    assert "moved into quarantine/: 6 files" in done.stdout
+    assert remove_useless(open_run(run)) == names.split(", ")
     assert command("verify", run).stdout == "0 of 2 files are damaged; 0 of 12 cells are whole\n"
     assert cbobench.run(suite, out=run, cpus=0).played == 12
     files(run)[0].write_bytes(b"")
@@ -214,14 +210,15 @@ def small_run(tmp_path_factory):
 
 
 def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):
-    file = played[1] / "run.json"
+    suite, run = played
+    file = run / "run.json"
     file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
-    folder = open_run(played[1])
-    verdict = verify(folder)
-    assert [damage.file for damage in verdict.damaged] == ["run.json"]
-    assert repair(folder, verdict) == ["run.json"]
+    folder = open_run(run)
+    assert [damage.file for damage in verify(folder).damaged] == ["run.json"]
+    assert remove_useless(folder) == ["run.json"]
+    assert cbobench.run(suite, out=run, cpus=0).played == 0
     assert verify(folder).damaged == []
-    assert_same_rows(whole_run[1], played[1])
+    assert_same_rows(whole_run[1], run)
 
 
 def test_a_call_under_the_name_of_another_is_found(small_run, tmp_path):
@@ -264,41 +261,8 @@ def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
     )
 
 
-def test_a_repair_and_a_call_exclude_each_other(played, monkeypatch):
-    """A call that begins while files are moved is refused; what one has played since the look
-    stays.
-    """
-    suite, run = played
-    folder, broken = open_run(run), files(run)[0]
-    original = broken.read_bytes()
-    broken.write_bytes(original[:100])
-    verdict, refused = verify(folder), []
-    assert len(verdict.damaged) == 1
-    move = RunFolder.move
-
-    def meanwhile(self, relative, to):
-        with pytest.raises(
-            Misuse, match="12 of the 12 cells to play in .* are played by process"
-        ) as error:
-            Lease(folder, Cells(cells_of(suite, run))).__enter__()
-        refused.append(error)
-        move(self, relative, to)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "move", meanwhile)
-        assert len(repair(folder, verdict)) == len(refused) == 2
-    assert not list((run / "drivers").iterdir())
-    cbobench.run(suite, out=run, cpus=0)
-    assert repair(folder, verdict) == [], "played again since"
-    assert verify(folder).cells == 12
-
-
-def cells_of(suite, run):
-    return plan(Call(suite, out=run.parent / "other", cpus=0)).tasks.cells.by_pair
-
-
 def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
-    _, run = played
+    suite, run = played
     (run / "run.json").write_text("{")
     shutil.rmtree(run / "invocations")
     assert main(["verify", str(run)]) == 1
@@ -309,17 +273,12 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
     (run / "run.json").unlink()
     assert main(["verify", str(run)]) == 1
     output = capsys.readouterr().out
-    assert "  made again by the next run, or with --repair: run.json\n" in output
-    assert "quarantine" not in output
+    assert "  made again by the next run: run.json\n" in output
+    assert "remove" not in output
     assert main(["status", str(run)]) == 1
-    error = capsys.readouterr().err
-    assert (
-        "run.json is missing, its cells are there; the next cbobench run makes it again from "
-        "them, or: " in error
-    )
-    arguments = shlex.split(error.rpartition("or: cbobench ")[2])
-    assert main(arguments) == 0
-    assert "  made again: run.json\n" in capsys.readouterr().out
+    says = "run.json is missing, its cells are there; the next cbobench run makes it again"
+    assert says in capsys.readouterr().err
+    assert cbobench.run(suite, out=run, cpus=0).played == 0
     assert main(["status", str(run)]) == 0
     assert "12 of 12 cells done" in capsys.readouterr().out
 
@@ -413,10 +372,10 @@ def test_what_verify_leaves_out_holds_no_results_and_the_page_says_so(played):
     """Whatever stands there."""
     _, run = played
     files_before = verify(open_run(run)).files
-    left_out = ("log", "drivers", "quarantine")
+    left_out = ("log", "drivers")
     for name in left_out:
         (run / name).mkdir(exist_ok=True)
         (run / name / "odd.parquet").write_bytes(b"odd")
     assert (verify(open_run(run)).files, verify(open_run(run)).damaged) == (files_before, [])
     page = " ".join((ROOT / "docs" / "runs.md").read_text().split())
-    assert "reads every file but those of `drivers/` and `quarantine/`" in page
+    assert "reads every file but those of `drivers/`" in page
