@@ -26,7 +26,7 @@ from cbobench.suite.settings import (
     parse_initial,
     parse_parallel,
 )
-from cbobench.suite.variants import Variant
+from cbobench.suite.variants import Variant, borrows_name
 from cbobench.suite.yamlio import (
     MAX_CELLS,
     MAX_HORIZON,
@@ -227,10 +227,10 @@ def check_unique(variants: Sequence[Variant], noun: str, path: Path) -> None:
             first_variants[value] = variant
     titles = {variant.title: variant for variant in variants}
     for variant in variants:
-        if titles.get(variant.label, variant) is not variant:
+        if titles.get(variant.label, variant) is not variant or borrows_name(variant):
             raise Misuse(
-                f"{path}: the label {show(variant.label)} is the name of another {noun}; give it "
-                "another label"
+                f"{path}: the label {show(variant.label)} of {show(variant.title)} is the name of "
+                "another method or problem; give it another label"
             )
 
 

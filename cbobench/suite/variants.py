@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from cbobench.algorithms import ALGORITHMS
+from cbobench.problems import PROBLEMS
+
 INITIAL = "initial design"
 """Key of the suite's `initial` among an algorithm's values; the space keeps it apart from
 parameters.
@@ -68,6 +71,13 @@ class Variant:
     def aliases(self) -> tuple[str, str, str]:
         """The names that a reader may use: title, registered name, label."""
         return self.title, self.name, self.label
+
+
+def borrows_name(variant: Variant) -> bool:
+    """Return whether a variant's label is the registered name of another method or problem."""
+    label = variant.label.lower()
+    is_own = label in (variant.name.lower(), variant.title.lower())
+    return not is_own and any(label in registry.names() for registry in (ALGORITHMS, PROBLEMS))
 
 
 def canonical(value: Any) -> str:

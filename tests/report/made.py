@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cbobench.algorithms import ALGORITHMS
 from cbobench.metrics import METRICS
 from cbobench.play.task import Task, publish_cells
 from cbobench.results.bundle import open_run
@@ -58,7 +59,11 @@ def make(
         for i, name in enumerate(("problem", "algorithm"))
     }
     problems = {name: variant(PROBLEM, name, **(facts or {})) for name in names["problem"]}
-    algorithms = {name: variant(PLAYER, name) for name in names["algorithm"]}
+    # no method stands under the name of another one
+    algorithms = {
+        name: variant(name if name in ALGORITHMS.names() else PLAYER, name)
+        for name in names["algorithm"]
+    }
     pairs = {key: Pair(problems[key[0]], algorithms[key[1]]) for key in cells}
     grid = Grid(
         tuple(problems.values()),
@@ -71,7 +76,7 @@ def make(
     Manifest("made", "", None, len(seeds), (grid,), ({},)).write(at)
     for key, pair in pairs.items():
         lost = set((failed or {}).get(key, ()))
-        source = source_hash(PROBLEM, PLAYER)
+        source = source_hash(PROBLEM, pair.algorithm.name)
         task = Task(tuple(Cell(pair, horizon, seed) for seed in seeds), None, source, libraries())
         write_rounds(at, task, (rounds or {}).get(key), lost)
         rows = []

@@ -156,6 +156,14 @@ WRONG = [
         ("  - ckb-ucb\n", "  - ckb-ucb: {label: Rand (beta_scale = 1.0)}\n"),
         "give them different labels",
     ),
+    (
+        ("  - ckb-ucb\n", "  - ckb-ucb: {label: CEI}\n"),
+        "the label 'CEI' of 'ckb-ucb' is the name of another method or problem",
+    ),
+    (
+        ("{h: 0.25}", "{h: 0.25, label: gramacy}"),
+        "the label 'gramacy' of 'rkhs-1d\\[h=0.25\\]' is the name of another method or problem",
+    ),
     (("  - ckb-ucb\n", "  - 7\n"), "7 is not an entry"),
     (("  - ckb-ucb\n", "  - nowhere.at_all:Mine\n"), "cannot import 'nowhere.at_all'"),
     (
