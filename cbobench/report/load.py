@@ -115,8 +115,8 @@ class Run:
     Args:
         location: path or URI of the run folder or of a bundle (`results.bundle`), or that folder
             when it is open.
-        record: of the pairs that count; by default all that the folder was asked for, which
-            `full_record` always holds.
+        record: of the pairs that count; by default those of the folder's latest suite.
+        full_record: of all that the folder was asked for.
         played: what is published in it, where that is read already.
 
     Raises:
@@ -131,8 +131,9 @@ class Run:
         full_record: Manifest | None = None,
     ) -> None:
         self.folder = bundle.open_run(location)
-        self.record = Manifest.read(self.folder) if record is None else record
-        self.full_record = self.record if full_record is None else full_record
+        every = Manifest.read(self.folder) if record is None else record
+        self.record = every.of_latest_suite if record is None else record
+        self.full_record = every if full_record is None else full_record
         self.played = read_published(self.folder, None) if played is None else played
 
     @classmethod

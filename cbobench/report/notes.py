@@ -44,6 +44,7 @@ def collect_notes(
         *_describe_methods(selection.run, groups),
         *describe_arithmetic(groups),
         *(f"not played: {line}" for line in selection.unplayable),
+        *selection.run.record.leftovers,
     ]
 
 

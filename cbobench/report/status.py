@@ -114,6 +114,7 @@ class RunStatus:
             more = len(self.failures) - SHOWN_FAILURES
             lines.append(f"  ... and {more:,} more (--format json lists all)")
         lines += [f"  not played: {line}" for line in self.record.unplayable]
+        lines += [f"  {line}" for line in self.record.leftovers]
         lines += [f"  {best['line']}" for best in self.best]
         return lines
 

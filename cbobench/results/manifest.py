@@ -38,7 +38,7 @@ from cbobench.suite.cells import as_words as as_words
 from cbobench.suite.variants import INITIAL, canonical, difference, short
 from cbobench.suite.variants import Variant as Variant
 from cbobench.suite.yamlio import texts
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
 UNKNOWN = ""
@@ -61,6 +61,7 @@ class Manifest:
         block: seeds per task, fixed for the life of the run.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
+        leftovers: a line on what earlier suites of the folder named, where that is left out.
     """
 
     suite: str
@@ -69,6 +70,7 @@ class Manifest:
     block: int
     grids: tuple[Grid, ...]
     invocations: tuple[dict[str, Any], ...]
+    leftovers: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, folder: Reader) -> Manifest:
@@ -285,6 +287,27 @@ class Manifest:
         """
         variants = zip(VARIANT_KINDS, (pair.problem, pair.algorithm), strict=True)
         return Pair(*(self._spelt[kind].get(variant.key, variant) for kind, variant in variants))
+
+    @cached_property
+    def of_latest_suite(self) -> Manifest:
+        """The manifest of the pairs that the latest suite names, whatever `--only` its call had; of
+        a rebuilt one all pairs.
+        """
+        latest = self.grids[-1]
+        problems = {variant.key for variant in latest.problems}
+        algorithms = {variant.key for variant in latest.algorithms}
+        left = [
+            part
+            for part in self.cells.by_pair
+            if part.pair.problem.key not in problems or part.pair.algorithm.key not in algorithms
+        ]
+        shown = self.without({part.pair.key for part in left})
+        if self.suite == UNKNOWN or not left or shown is None:
+            return self
+        names = list_names(dict.fromkeys(printable(part.pair.label) for part in left))
+        cells = count_noun(sum(map(len, left)), "cell")
+        line = f"not shown: {cells} of {names}, which the suite no longer names"
+        return replace(shown, leftovers=(f"{line}; to see them, name them in it again",))
 
     @cached_property
     def unplayable(self) -> list[str]:

@@ -236,7 +236,7 @@ class Status:
 
 def read_status(folder: Reader) -> tuple[Manifest, Status]:
     """Return the state of every requested cell, from the folder alone."""
-    manifest = Manifest.read(folder)
+    manifest = Manifest.read(folder).of_latest_suite
     published, freshness = read_published(folder), Freshness(folder.is_reduced)
     by_pair: dict[str, list[PairCells]] = {
         name: [] for name in ("done", "stale", "missing", "unchecked", "other_libraries")

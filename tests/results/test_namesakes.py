@@ -13,6 +13,7 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
+from cbobench.report.status import look
 from cbobench.report.summary import summary
 from cbobench.results.bundle import open_run
 from cbobench.results.manifest import Manifest
@@ -142,6 +143,32 @@ def test_a_name_of_another_problem_is_refused(problem, message):
         )
         == 2
     )
+
+
+def test_a_read_label_that_is_another_methods_name_has_its_title_beside_it():
+    """No table lets a method stand under the name of another one."""
+    stored = record_of([named("p", "P")], [named("random", "CEI"), named("cei", "cei")]).to_json()
+    record = Manifest.from_json(stored, "run.json")
+    assert record.labels("algorithms") == {"random": "CEI (random)", "cei": "cei"}
+    assert Manifest.from_json(record.to_json(), "run.json") == record
+
+
+def test_what_the_latest_suite_does_not_name_is_left_out_in_a_line(write_suite, tmp_path):
+    """As if it had never been asked for, even after a call for a part of the suite."""
+    wide = write_suite(SPELT.format(seeds=3, problems="  - rkhs-1d\n"))
+    cbobench.run(wide, out=tmp_path / "run", cpus=0)
+    narrow = write_suite(wide.read_text().replace(", oracle", ", ckb-ucb"))
+    cbobench.run(narrow, out=tmp_path / "run", cpus=0)
+    cbobench.run(narrow, out=tmp_path / "run", cpus=0, only="*/random")
+    cbobench.run(narrow, out=tmp_path / "fresh", cpus=0)
+    kept, fresh = (Run(tmp_path / name) for name in ("run", "fresh"))
+    assert (kept.cells["cell"] == fresh.cells["cell"]).all()
+    says = "not shown: 3 cells of rkhs-1d / oracle, which the suite no longer names"
+    assert says in " ".join(str(cbobench.compare(kept)).split())
+    assert "not shown" not in str(cbobench.compare(fresh))
+    status = look(tmp_path / "run")
+    assert status.state.counts()["done"] == 6
+    assert any(says in line for line in status.describe())
 
 
 SPELT = "suite: o\nhorizon: 5\nseeds: {seeds}\nproblems:\n{problems}algorithms: [random, oracle]\n"
