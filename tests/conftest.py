@@ -25,6 +25,8 @@ from tests.processes import ended_with_the_test
 np.seterr(divide="raise", over="raise", invalid="raise")
 # a sweep ignores it where nohup does; nohup of the tests is not meant
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# nor is a script meant that runs them in the background, where Ctrl-C is ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 
