@@ -91,10 +91,12 @@ def entry(name: str, *values: Any, long: bool = False) -> Any:
     """Arguments of a test that plays an algorithm, which is skipped where the algorithm's library
     is not installed.
 
-    CI installs the light ones; PyTorch is none of them.
+    The light ones come with the extra `test`; PyTorch is none of them.
     """
-    missing = getattr(ALGORITHMS.get(name), "missing", str)()
+    cls = ALGORITHMS.get(name)
+    missing = getattr(cls, "missing", str)()
     marks = [pytest.mark.skip(reason=f"{name}: {missing}")] if missing else []
+    marks += [pytest.mark.opponent] if hasattr(cls, "extra") else []
     return pytest.param(name, *values, marks=[*marks, *([pytest.mark.long] if long else [])])
 
 

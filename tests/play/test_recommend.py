@@ -126,11 +126,11 @@ BY_INCUMBENT = {
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        # Of nei the kernel is always fitted; here it is the problem's.
+        # Of nei and BoTorch's methods the kernel is always fitted; here it is the problem's.
         *(
             entry(name, {}, long=name in ("cobyla", "cobyqa", "nomad"))
             for name in LEARNERS
-            if name != "nei"
+            if name != "nei" and not name.startswith("botorch-")
         ),
         ("fixed-penalty", {"form": "exponential"}),
     ],
