@@ -132,20 +132,24 @@ def _common_seeds(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[
     return left if np.array_equal(left, right) else np.intersect1d(left, right)
 
 
-def find_best(groups: list[Group], quantity: Metric) -> Group | None:
+def find_best(groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]) -> Group | None:
     """The first group of the best score (see `score_groups`); None where nothing is defined."""
-    scores = score_groups(groups, quantity)
+    scores = score_groups(groups, quantity, *judges)
     return groups[min(scores, key=lambda i: scores[i])] if scores else None
 
 
-def score_groups(groups: list[Group], quantity: Metric) -> dict[int, tuple[float, float]]:
+def score_groups(
+    groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]
+) -> dict[int, tuple[float, float]]:
     """The median of each group, and, where medians are equal, its mean, by position; lower is
     better.
 
-    By the seeds that all have, so that nothing is best for having failed in the hard ones; by its
-    own seeds where there are no such. Groups in which nothing is defined there are left out.
+    By the seeds that all have, and that are among those of each judge, so that nothing is best for
+    having failed in the hard ones; by its own seeds where there are no such. Groups in which
+    nothing is defined there are left out.
     """
     held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
+    held += judges
     common = reduce(_common_seeds, held) if held else np.array([], dtype=np.int64)
     scores = {}
     for position, group in enumerate(groups):
@@ -350,10 +354,11 @@ def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd
                 continue  # nothing could be reached, so that equal seeds would be no tie
             named = [g for g in arena_groups if titles is None or g.algorithm in titles]
             reference = find_best(named, quantity)
-            # One that is named is compared with even where it never got anywhere.
-            if reference is None and titles is not None:
-                reference = next(iter(named), None)
             for group in arena_groups:
+                if titles and named:
+                    # The best of some is chosen on the seeds on which it is judged. One that is
+                    # named is compared with even where it never got anywhere.
+                    reference = find_best(named, quantity, group.seeds) or named[0]
                 if reference is None or group is reference:
                     continue
                 row = {

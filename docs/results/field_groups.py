@@ -65,8 +65,7 @@ GROUPS = {
     "held": Section(
         "Held out",
         "No setting of ours was chosen on these problems, but for those named in [what was "
-        "chosen](../field.md#what-was-chosen-on-what). Of BoTorch's methods one is played, in two "
-        f"to seven dimensions and over fewer seeds than the others. {EXACTLY}",
+        f"chosen](../field.md#what-was-chosen-on-what). {EXACTLY}",
     ),
     "low": Section(
         "Two to seven dimensions, without noise",
@@ -74,14 +73,13 @@ GROUPS = {
         "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
         "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
         "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial. The steps to the boundary "
-        "that `cei-exact` makes were made for some of these problems, and tried on most. "
-        + EXACTLY,
+        f"that `cei-exact` makes were made for some of these problems. {EXACTLY}",
     ),
     "low-theory": Section(
         "The same, for methods with theorems",
         "With the kernel of the problem, and with models fitted to what they observe "
-        "(`kernel=fit`). Most are told a bound or a noise level, and aim at regret over all "
-        "rounds.",
+        "(`kernel=fit`). Theorems are of regret over all rounds; [methods](../methods.md) says "
+        "what each is told.",
         also=("low-ours",),
     ),
     "noisy": Section(
@@ -100,13 +98,10 @@ GROUPS = {
     ),
     "batches": Section(
         "Batches of four",
-        "Most of the rivals of other pages are not played here: their libraries take no batches, "
-        "or their shards are missing.",
+        "A rival of another page is not here if its library takes no batches, or its shard is "
+        "missing.",
     ),
-    "ten": Section(
-        "Ten and twenty dimensions",
-        "`egobox`, COBYQA and BoTorch's methods are not played here yet.",
-    ),
+    "ten": Section("Ten and twenty dimensions"),
     "many": Section("Fifty dimensions and more"),
     "coco-2": Section(
         "COCO's bbob-constrained in two dimensions",

@@ -79,8 +79,9 @@ def describe_tests(field: Field, metric: str) -> str:
     tests = len(differences(field.select(metric), field.own))
     most = max(pair.seeds for pair in pairs)
     words = (
-        "The best of ours is that with the best median on a problem, by these very runs, which "
-        "flatters ours. Medians are over the seeds that both have; *w/t/l* counts seeds in which "
+        "The best of ours is that with the best median on a problem over the seeds that the rival "
+        "has, too, by these very runs, which flatters ours. Medians are over the seeds that both "
+        "have; *w/t/l* counts seeds in which "
         "the rival is better, equal, worse. *p* is "
         "of Wilcoxon's signed-rank test; of a rival over all problems, which are strata, with "
         "Holm's adjustment over the rivals. "

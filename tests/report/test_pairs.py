@@ -100,8 +100,10 @@ def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
     values = {
         "P": {"A": A, "B": A + 1, "C": A + 2},
         "Q": {"A": A + 1, "B": A, "C": A + 2},
+        "R": {"A": A + 9 * (np.arange(N) > 2), "B": A + 1, "C": A + 2},
     }
-    folder = make_run(tmp_path / "run", values)
+    # On the three seeds that C has, the best of them is another one than on all.
+    folder = make_run(tmp_path / "run", values, failed={("R", "C"): range(3, N)})
     several = cbobench.compare(folder, metric="regret", against=["A", "B"])
     frame = several.frame.set_index(["problem_label", "algorithm_label"])
     assert frame["against_label"].to_dict() == {
@@ -109,9 +111,11 @@ def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
         ("P", "C"): "A",
         ("Q", "A"): "B",
         ("Q", "C"): "B",
+        ("R", "A"): "B",
+        ("R", "C"): "A",
     }
     assert frame.loc[("Q", "C"), "median"] == pytest.approx(2)
-    assert "C is better than A or B on 0 of 2 problems, worse on 2" in str(several)
+    assert "C is better than A or B on 0 of 3 problems, worse on 2" in str(several)
     with pytest.raises(Misuse, match="unknown algorithm"):
         cbobench.compare(folder, metric="regret", against=["A", "nobody"])
 
