@@ -209,10 +209,10 @@ def test_the_demo_is_what_readme_shows():
 @pytest.mark.long  # `.ci/run` plays it at every push
 def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
     compare_pictures((pictures.draw_first(tmp_path), pictures.FIRST, 200))
-    violation = cbobench.load_cells(tmp_path).pivot(
-        index="seed", columns="algorithm", values="violation_hard"
-    )
+    cells = cbobench.load_cells(tmp_path).pivot(index="seed", columns="algorithm")
+    violation, ends = cells["violation_hard"], cells["simple_regret"].median()
     assert (violation["ckb-ucb"] > violation["random"]).all(), "why README's table has no star"
+    assert (100 * ends[["cei", "scbo"]] < ends["random"]).all(), "what README says of its picture"
 
 
 def test_the_field_shows_who_is_among_the_first_anywhere():

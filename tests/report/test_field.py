@@ -248,6 +248,17 @@ def test_every_defeat_of_the_bundles_is_on_the_page(fields):
     assert ("slsqp", "pressure-vessel") in expected
 
 
+def test_readmes_ranks_are_of_all_bundles_with_ten_seeds(fields):
+    readme = field_page.README.read_text(encoding="utf-8")
+    (named,) = re.findall(r"results/low-\{(.*)\}\.zip --ranks", readme)
+    whole = {
+        bundle.stem
+        for bundle in fields["low"].bundles
+        if cbobench.load_cells(bundle).groupby(["problem", "algorithm"]).size().min() >= 10
+    }
+    assert {f"low-{part}" for part in named.split(",")} == whole
+
+
 def test_the_floor_of_noise_is_said_where_there_is_noise(fields):
     said = field_page.describe_floor(fields["noisy"])
     assert "all 60 evaluations" in said
