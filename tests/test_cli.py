@@ -163,15 +163,17 @@ def test_failed_cells_give_exit_code_1(run, write_suite, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     suite = write_suite(
         "suite: f\nhorizon: 5\nseeds: 3\nproblems: [rkhs-1d]\nalgorithms: [random, "
-        "mine_failing:Failing]\n"
+        "{mine_failing:Failing: {label: mine}}]\n"
     )
     code, out, err = run("run", suite, "--out", tmp_path / "r", "--cpus", 0)
     assert code == 1
     assert "0/3 (3 failed)" in out
     assert err.count("3 failed: 3 x RuntimeError: no idea (mine_failing.py:6)\n") == 1
-    assert "failed: rkhs-1d / mine_failing:Failing seed 0: round 1: RuntimeError: no idea" in err
+    failed = "failed: rkhs-1d / mine seed 0: round 1: RuntimeError: no idea"
+    assert failed in err
     code, out, _ = run("status", tmp_path / "r")
     assert code == 1
+    assert failed in out
     assert "--again failed" in out
     code, _, err = run("run", suite, "--out", tmp_path / "fast", "--cpus", 0, "--fail-fast")
     assert code == 1

@@ -18,7 +18,6 @@ from cbobench.report.formats import render_html
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
 from cbobench.report.notes import find_cpus
-from cbobench.report.paired import describe_winners
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import TextTable
 from cbobench.words import duration
@@ -74,7 +73,6 @@ def add_run(page: Page, run: Run) -> None:
     """
     selection = Selection.of(run)
     page.add_text("h1", run.record.suite or "run")
-    page.add_text("p", describe_winners(selection))
     for line in describe_best(run, selection.groups):
         page.add_text("p", line)
     page.add(compare(run).render("html"))

@@ -79,20 +79,6 @@ class RunStatus:
                 f"{self.folder} recommends what is no action of its problem: {one_line(error)}"
             ) from error
 
-    @cached_property
-    def failures(self) -> list[dict[str, Any]]:
-        """The failed cells and their errors."""
-        return [
-            {
-                "cell": cell.id,
-                "problem": printable(cell.pair.problem.title),
-                "algorithm": printable(cell.pair.algorithm.title),
-                "seed": cell.seed,
-                "error": printable(error),
-            }
-            for cell, error in self.state.failed
-        ]
-
     def describe(self) -> list[str]:
         """Lines on the cells, on who plays them and how fast, on failures and the best designs."""
         counts = self.state.counts()
@@ -105,13 +91,12 @@ class RunStatus:
         lines += [f"  played now by {driver}" for driver in self.drivers]
         if self.rate is not None and self.seconds_left is not None:
             lines.append(f"  {describe_rate(self.rate)}; left: {time_left(self.seconds_left)}")
-        if self.kept.count:
+        if self.kept.count and not self.is_complete:
             lines.append(f"  {self.kept}")
-        for failure in self.failures[:SHOWN_FAILURES]:
-            pair = f"{failure['problem']} / {failure['algorithm']}"
-            lines.append(f"  failed: {pair} seed {failure['seed']}: {failure['error']}")
-        if len(self.failures) > SHOWN_FAILURES:
-            more = len(self.failures) - SHOWN_FAILURES
+        for cell, error in self.state.failed[:SHOWN_FAILURES]:
+            lines.append(f"  failed: {printable(f'{cell}: {error}')}")
+        more = counts["failed"] - SHOWN_FAILURES
+        if more > 0:
             lines.append(f"  ... and {more:,} more (--format json lists all)")
         lines += [f"  not played: {line}" for line in self.record.unplayable]
         lines += [f"  {line}" for line in self.record.leftovers]
@@ -136,7 +121,16 @@ class RunStatus:
             "rounds_per_second": self.rate,
             "seconds_left": self.seconds_left,
             "simulations": {"kept": self.kept.count, "most": self.kept.most},
-            "failures": self.failures,
+            "failures": [
+                {
+                    "cell": cell.id,
+                    "problem": printable(cell.pair.problem.title),
+                    "algorithm": printable(cell.pair.algorithm.title),
+                    "seed": cell.seed,
+                    "error": printable(error),
+                }
+                for cell, error in self.state.failed
+            ],
             "best": [_to_json(best) for best in self.best],
         }
         if self.folder.is_reduced:  # whether its code is another, only a replay can tell

@@ -93,6 +93,7 @@ def test_sections_come_in_their_order(elements):
 def test_tables_are_those_of_compare(run, text):
     for options in ({}, {"ranks": True}, {"profile": True}):
         assert compare(run, **options).render("html") in text
+    assert text.count("no method is significantly better than all others") == 1, "said once"
 
 
 def test_of_one_problem_there_are_no_ranks(tmp_path):

@@ -129,6 +129,10 @@ def test_kept_simulations_are_counted_of_the_most(tmp_path, monkeypatch, capsys)
     cbobench.run(suite, out=tmp_path / "run", cpus=0)
     kept = len([*(tmp_path / "run" / "simulations").glob("*.json")])
     assert main(["status", str(tmp_path / "run")]) == 0
+    assert "simulations" not in capsys.readouterr().out, "nothing is left to simulate"
+    for path in (tmp_path / "run").glob("*/*.parquet"):
+        path.unlink()
+    assert main(["status", str(tmp_path / "run")]) == 1
     # those of two cells of four rounds, and of what each recommends
     assert f"  {kept} of 10 simulations kept\n" in capsys.readouterr().out
     assert 2 * 4 <= kept <= 10
