@@ -8,8 +8,6 @@ once.
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,10 +39,6 @@ from cbobench.suite.yamlio import texts
 from cbobench.words import count_noun, list_names
 
 FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
-UNKNOWN = ""
-"""The suite's name in a manifest that was rebuilt from the cells, which do not hold it: the next
-call gives it.
-"""
 CHANGED = "is not what was written: something has changed it since"
 REMAKE = "remove it, and the next cbobench run makes it again"
 VariantKind = Literal["problems", "algorithms"]
@@ -87,7 +81,7 @@ class Manifest:
         if not calls and not folder.exists(FILE) and folder.names("cells"):
             raise DamagedRun(
                 f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run "
-                "makes it again from them"
+                "of the suite that played them makes it again"
             )
         content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
         manifest = None if content is None else cls.from_json(content, folder.path(FILE))
@@ -203,14 +197,7 @@ class Manifest:
         Raises:
             Misuse: the call is of another suite, or records other rounds.
         """
-        if self.suite == UNKNOWN and all(
-            count_recorded(g.horizon, self.keep) == count_recorded(g.horizon, suite.keep)
-            for g in self.grids
-        ):
-            return replace(self, suite=suite.name, keep=suite.keep).add_call(
-                new, suite, invocation, location
-            )
-        if self.suite not in (suite.name, UNKNOWN):
+        if self.suite != suite.name:
             raise Misuse(
                 f"{location} holds the suite {self.suite!r}, not {suite.name!r}; give another --out"
             )
@@ -290,9 +277,7 @@ class Manifest:
 
     @cached_property
     def of_latest_suite(self) -> Manifest:
-        """The manifest of the pairs that the latest suite names, whatever `--only` its call had; of
-        a rebuilt one all pairs.
-        """
+        """The manifest of the pairs that the latest suite names, whatever `--only` its call had."""
         latest = self.grids[-1]
         problems = {variant.key for variant in latest.problems}
         algorithms = {variant.key for variant in latest.algorithms}
@@ -302,7 +287,7 @@ class Manifest:
             if part.pair.problem.key not in problems or part.pair.algorithm.key not in algorithms
         ]
         shown = self.without({part.pair.key for part in left})
-        if self.suite == UNKNOWN or not left or shown is None:
+        if not left or shown is None:
             return self
         names = list_names(dict.fromkeys(printable(part.pair.label) for part in left))
         cells = count_noun(sum(map(len, left)), "cell")
@@ -512,84 +497,3 @@ class CellIndex(Mapping[str, Cell]):
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
         """The pairs of the requested cells."""
         return [self.by_pair[i].pair for i in self.of[self.positions_of(ids)].tolist()]
-
-
-REBUILT_FROM = ["cell", "problem", "algorithm", "seed", "horizon", "spec", "status"]
-
-
-def rebuild_manifest(folder: RunFolder) -> Manifest:
-    """Rebuild `run.json` from the published cells, each of which stores its `spec`.
-
-    Cells that were asked for and never played are missing from it. Labels are titles, and
-    parameters that a title does not name count as the suite's.
-
-    Raises:
-        Misuse: no cells.
-        DamagedRun: a file cannot be read, or a cell lacks its spec.
-    """
-    pairs: dict[tuple[str, str], Pair] = {}
-    seeds: dict[tuple[int, tuple[str, str]], set[int]] = {}
-    block = 1
-    recorded: dict[int, int] = {}
-    for task in folder.names("cells"):
-        footer, table = folder.read_file("cells", task, REBUILT_FROM)
-        rows = table.to_pylist()
-        # Only a shard says the run's block, because it holds the rows of several tasks.
-        block = max(block, footer.get("block", len(rows)))
-        ok_count = sum(row["status"] == "ok" for row in rows)
-        for row in rows:
-            cell = cell_of_row(row, folder.path(f"cells/{task}.parquet"))
-            key = cell.pair.key
-            pairs.setdefault(key, cell.pair)
-            seeds.setdefault((cell.horizon, key), set()).add(cell.seed)
-        if ok_count and rows[0]["horizon"] not in recorded:
-            recorded[rows[0]["horizon"]] = folder.footer("rounds", task)["rows"] // ok_count
-    if not pairs:
-        raise Misuse(
-            f"{folder} is not a run folder: it has no {FILE} and no cells; give the folder of a run"
-        )
-    # A horizon of which every round was recorded says nothing of the limit.
-    thinned = [count for horizon, count in recorded.items() if count < horizon]
-    alike: dict[tuple[int, tuple[int, ...]], list[Pair]] = {}
-    for (horizon, key), cell_seeds in sorted(seeds.items()):
-        alike.setdefault((horizon, tuple(sorted(cell_seeds))), []).append(pairs[key])
-    grids = []
-    for (horizon, numbers), played in alike.items():
-        problems = {p.problem.key: p.problem for p in played}
-        algorithms = {p.algorithm.key: p.algorithm for p in played}
-        grids.append(
-            Grid((*problems.values(),), (*algorithms.values(),), horizon, numbers, tuple(played))
-        )
-    return Manifest(
-        UNKNOWN, "", max(thinned, default=None), block, tuple(grids), ({"rebuilt": True},)
-    )
-
-
-def cell_of_row(row: dict[str, Any], path: str) -> Cell:
-    """Return the cell of a published row. Raises `DamagedRun` if its id, columns and `spec`
-    disagree.
-    """
-    try:
-        spec = json.loads(row["spec"])
-        problem, algorithm = (
-            _variant_of(spec[role], row[role]) for role in ("problem", "algorithm")
-        )
-        cell = Cell(Pair(problem, algorithm), spec["horizon"], spec["seed"])
-        is_consistent = (cell.id, cell.horizon, cell.seed) == (
-            row["cell"],
-            row["horizon"],
-            row["seed"],
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        is_consistent = False
-    if not is_consistent:
-        raise DamagedRun(f"{path} holds a cell {row['cell']} that does not say what it is")
-    return cell
-
-
-def _variant_of(spec: dict[str, Any], title: str) -> Variant:
-    """Return the variant of a title; the parameters in the title are its given ones."""
-    values = dict(spec["values"])
-    named = re.findall(r"(?:\[|,)(\w+)=", title[len(spec["name"]) :])
-    settings = {name: values[name] for name in named if name in values}
-    return Variant(spec["name"], settings, values, title, settings)

@@ -10,6 +10,7 @@ it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,11 +30,12 @@ from cbobench.results.manifest import (
     FILE,
     REMAKE,
     Manifest,
-    cell_of_row,
 )
 from cbobench.results.rounds import cell_codes, equal_or_nan
 from cbobench.results.schema import KINDS
 from cbobench.results.simulations import SIMULATIONS_FOLDER, file_of, read_simulation
+from cbobench.suite.cells import Cell, Pair
+from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
 
 MISSING = "is missing"
@@ -268,11 +270,28 @@ def _rows_by_cell(table: pa.Table) -> Rows:
 
 def _check_cell(cell: str, row: dict[str, Any], footer: dict[str, Any]) -> None:
     """Raise `DamagedRun` for a row that contradicts itself or its file's footer."""
-    cell_of_row(row, "it")
+    if not _is_consistent(row):
+        raise DamagedRun(f"holds a cell {cell} that does not say what it is")
     if row["status"] not in ("ok", "failed") or row["attempt"] != footer.get("attempt"):
         raise DamagedRun(
             f"has status {row['status']!r} and attempt {row['attempt']} for the cell {cell}"
         )
+
+
+def _is_consistent(row: dict[str, Any]) -> bool:
+    """Return whether the id and the columns of a row are those of its `spec`."""
+    try:
+        spec = json.loads(row["spec"])
+        problem, algorithm = (
+            Variant(spec[role]["name"], {}, dict(spec[role]["values"]), row[role], {})
+            for role in ("problem", "algorithm")
+        )
+        cell = Cell(Pair(problem, algorithm), spec["horizon"], spec["seed"])
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return False
+    return all(getattr(cell, name) == row[name] for name in ("horizon", "seed")) and (
+        cell.id == row["cell"]
+    )
 
 
 def _check_request(cell: str, row: dict[str, Any], manifest: Manifest) -> None:

@@ -15,7 +15,7 @@ from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_foreign_folder
-from cbobench.results.manifest import FILE, Manifest, count_recorded, rebuild_manifest
+from cbobench.results.manifest import FILE, Manifest, count_recorded
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.simulations import MOST
@@ -156,16 +156,16 @@ def _record_call(
     if most := _count_most_simulations(suite):
         begun[MOST] = most
     notes = []
+    record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,))
     if Manifest.exists(folder):
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))
     elif folder.names("cells"):
         notes.append(
-            f"{folder.path(FILE)} is missing: it is made again from what the published cells say"
+            f"{folder.path(FILE)} is missing: it is made again of this call alone; give the suite "
+            "that played its cells"
         )
-        record = rebuild_manifest(folder).add_call(grid, suite, begun, str(folder))
     else:
         refuse_foreign_folder(folder)
-        record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,))
     if call.block and call.block != record.block:
         seeds_per_task = count_noun(record.block, "seed")
         notes.append(

@@ -22,7 +22,6 @@ from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.lease import Lease, remove_leftovers
-from cbobench.results.manifest import FILE, Manifest, rebuild_manifest
 from cbobench.results.query import read_published, read_status
 from cbobench.results.verify import verify
 from cbobench.suite.cells import Cells
@@ -98,10 +97,6 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
     assert compact(folder) == (2, 2)
     todo = plan(Call(played_once / "suite.yaml", out=run, cpus=0))
     assert (todo.done, len(todo.tasks)) == (8, 0)
-    block = Manifest.read(folder).block
-    shutil.rmtree(run / "invocations")
-    (run / FILE).unlink()
-    assert rebuild_manifest(folder).block == block == 1
 
 
 def test_a_merged_run_is_extended_and_merged_again(played_once, run):

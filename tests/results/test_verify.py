@@ -276,7 +276,7 @@ def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
     assert "  made again by the next run: run.json\n" in output
     assert "remove" not in output
     assert main(["status", str(run)]) == 1
-    says = "run.json is missing, its cells are there; the next cbobench run makes it again"
+    says = "run.json is missing, its cells are there; the next cbobench run of the suite"
     assert says in capsys.readouterr().err
     assert cbobench.run(suite, out=run, cpus=0).played == 0
     assert main(["status", str(run)]) == 0
