@@ -95,6 +95,17 @@ def split_fields(line: str, separator: str = ",") -> list[str]:
     )
 
 
+def compose(names: Any) -> Any:
+    """Column names in Unicode's composed form, in which those that look alike are alike: a name, a
+    list of names, or a mapping from names, also to names.
+    """
+    if isinstance(names, str):
+        return unicodedata.normalize("NFC", names)
+    if isinstance(names, dict):
+        return dict(zip(map(compose, names), map(compose, names.values()), strict=True))
+    return [*map(compose, names)] if isinstance(names, list) else names
+
+
 def write_number(value: float) -> str:
     """A number as short as it can be written: 0.001, 1e+06, 2440000250."""
     text = f"{value:g}"
@@ -138,7 +149,8 @@ def numbers(
             is to stay text.
 
     Raises:
-        Misuse: a column of text, entries that are missing, infinite or beyond 1e100.
+        Misuse: a column of text, entries that are missing, infinite or beyond 1e100, or whole
+            numbers that no float64 holds.
     """
     for name in texts(frame):
         row, text = find_text(frame[name])
@@ -158,6 +170,14 @@ def numbers(
             f"{source} holds {int(broken.sum())} {kind}, the first in column "
             f"{show(frame.columns[column])}, {describe_row(source, row)}; {fix}"
         )
+    for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
+        whole, kept = int(frame.iat[row, column]), int(values[row, column])
+        if whole != kept:
+            raise Misuse(
+                f"{source}: column {show(frame.columns[column])} holds {whole}, "
+                f"{describe_row(source, row)}, beyond 2^53, which would be read as {kept}; take a "
+                "constant from the column, or write it in larger units"
+            )
     return values
 
 
@@ -394,11 +414,9 @@ def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> N
     """Raises `Misuse` for all inputs at once that are one number in every row."""
     constant = []
     for name in names:
-        if is_numeric(frame[name]):
-            values = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-            constant += [f"{show(name)} is {write_number(values[0])}"] * bool(
-                (values == values[0]).all()
-            )
+        column = frame[name]
+        if is_numeric(column) and column.notna().all() and column.nunique() == 1:
+            constant.append(f"{show(name)} is {write_number(float(column.iloc[0]))}")
     if len(constant) == 1:
         raise Misuse(f"{source}: input {constant[0]} in every row, which tells nothing; {ASIDE}")
     if constant:

@@ -29,6 +29,7 @@ from cbobench.words import count_noun, list_names
 
 DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
 BOUNDS = {"at_most": 1.0, "at_least": -1.0}
+LEAST_UNIT = 1e-100  # what is divided by less may overflow
 UNITLESS = "without a unit"
 """In a problem's note, of a constraint whose bound is 0: how much it is violated has no measure."""
 
@@ -104,8 +105,8 @@ def constraints_of(
             if key not in (*BOUNDS, further):
                 raise unknown("key", key, [*BOUNDS, further], location=f"{label}: ")
             deviation(value, f"{label}: {key}", least=-np.inf if key in BOUNDS else 0.0)
-        if bounds.get("unit") == 0:
-            raise Misuse(f"{label}: unit is 0; it must be above 0")
+        if (unit := bounds.get("unit", 1.0)) <= LEAST_UNIT:
+            raise Misuse(f"{label}: unit is {unit}; it must be above {LEAST_UNIT}")
         stated = {further: bounds.get(further)}
         rules += [
             Rule(column, BOUNDS[key], float(bounds[key]), **stated)
@@ -185,6 +186,12 @@ class Measured:
     def repeated(self) -> bool:
         """Whether any configuration has two rows."""
         return bool((self.counts > 1).any())
+
+    @property
+    def scattered(self) -> bool:
+        """Whether any configuration has two rows that differ; two that failed do not."""
+        firsts = np.repeat(self.rows[self.first], self.counts, axis=0)
+        return not np.array_equal(self.rows, firsts, equal_nan=True)
 
     def means(self, values: Array) -> Array:
         """Means (n, p) of values of the rows (rows, p)."""
@@ -410,7 +417,7 @@ class Configurations(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (
-            self.measured.failed.any() and not self.measured.repeated and not self.noise.any()
+            self.measured.failed.any() and not self.measured.scattered and not self.noise.any()
         ):
             return MeasuredRows(self.measured, self.values, streams)
         draws = Draws(streams.role("noise"), standard_normal, (1 + self.constraints,))

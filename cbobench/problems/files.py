@@ -12,15 +12,24 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from cbobench.errors import Misuse, one_line, show
-from cbobench.problems.columns import Source, is_number, list_rows, numeric, split_fields, texts
+from cbobench.problems.columns import (
+    Source,
+    compose,
+    is_number,
+    list_rows,
+    numeric,
+    split_fields,
+    texts,
+)
 from cbobench.words import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
 
+EXACT: Literal["numpy_nullable"] = "numpy_nullable"  # whole numbers beside gaps stay whole
 # as Python writes them for pandas
 SEPARATORS = {";": "';'", "\t": r"'\t'", "|": "'|'", " ": r"r'\s+'"}
 SEP_LINE = re.compile(r'"?sep=.?"?[,;|\s]*', re.IGNORECASE)  # tells Excel the separator
@@ -30,7 +39,7 @@ DECIMAL_COMMA = re.compile(r"(?![-+]?[1-9]\d{0,2},\d{3}$)[-+]?\d+,\d+")
 
 def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.DataFrame:
     """Reads a CSV or Parquet table. The index of a Parquet file becomes a column, its decimals
-    become floats.
+    become floats, and names their composed form (`columns.compose`).
 
     Args:
         categories: columns whose text stands for itself: 1.10 is not 1.1 there, and None and NA are
@@ -65,7 +74,7 @@ def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.Da
         frame = frame.reset_index()
     if frame.empty:
         raise Misuse(f"{source} has no rows below its header; give at least one")
-    frame.columns = [str(name) for name in frame.columns]
+    frame.columns = compose([str(name) for name in frame.columns])
     return frame
 
 
@@ -74,11 +83,19 @@ def _refuse_unreadable(source: str, error: Exception) -> NoReturn:
     raise Misuse(f"{source} cannot be read: {one_line(error)}{fix}") from error
 
 
+def _find_large(frame: pd.DataFrame) -> list[str]:
+    """Columns that pandas may have made floats of because whole numbers have gaps beside them."""
+    floats = frame.select_dtypes("float64")
+    return [*floats.columns[(floats.abs() >= 2**53).any()]]
+
+
 def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
         frame = pd.read_parquet(file)
+        if large := _find_large(frame):
+            frame[large] = pd.read_parquet(file, columns=large, dtype_backend=EXACT)
     except Exception as error:  # pyarrow raises many kinds
         _refuse_unreadable(source, error)
     for name in texts(frame):
@@ -88,7 +105,7 @@ def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.Da
             "boolean",
             "empty",
         )
-        if is_number_like and name not in categories:
+        if is_number_like and compose(name) not in categories:
             frame[name] = frame[name].astype("float64")
     return frame
 
@@ -102,7 +119,9 @@ def _read_csv(file: Path, source: str, categories: Collection[str]) -> pd.DataFr
         # Without index_col pandas takes a surplus value for a row's name, and shifts all others to
         # the left.
         frame = pd.read_csv(file, index_col=False, usecols=range(width), low_memory=False)
-        texts_of = [i for i, name in enumerate(frame.columns) if name in categories]
+        if large := _find_large(frame):
+            frame[large] = pd.read_csv(file, index_col=False, usecols=large, dtype_backend=EXACT)
+        texts_of = [i for i, name in enumerate(frame.columns) if compose(name) in categories]
         if texts_of:
             plain = pd.read_csv(
                 file, index_col=False, usecols=texts_of, dtype=str, keep_default_na=False
@@ -307,7 +326,7 @@ def refuse_doubled(source: Source, names: Iterable[str]) -> None:
         return
     _, header = next(list_rows(source.path))
     for name in names:
-        if (count := header.count(name)) > 1:
+        if (count := compose(header).count(name)) > 1:
             raise Misuse(
                 f"{source}: {count} columns are called {show(name)}; give them different names "
                 "in the file"

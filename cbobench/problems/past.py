@@ -16,7 +16,7 @@ from cbobench.errors import Misuse, show
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Problem
-from cbobench.problems.columns import Source, as_numbers, describe_row, is_number, numbers
+from cbobench.problems.columns import Source, as_numbers, compose, describe_row, is_number, numbers
 from cbobench.problems.data import sha256
 from cbobench.problems.files import read_frame, refuse_doubled
 from cbobench.words import count_noun, list_names
@@ -90,8 +90,10 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
         )
     # Names before values, as one that is missing or unknown says that the file is another one.
     rules, shift, divisor = units
-    frame = pd.DataFrame(past["rows"], columns=past["columns"])
     needed = list(dict.fromkeys([*inputs, *(rule.column for rule in rules)]))
+    spelt = {compose(name): name for name in needed}
+    columns = [spelt.get(compose(name), name) for name in past["columns"]]
+    frame = pd.DataFrame(past["rows"], columns=columns)
     unlike = [f"no column {show(name)}" for name in needed if name not in frame]
     unlike += [f"a column {show(name)} without a role" for name in frame if name not in needed]
     if unlike:

@@ -17,6 +17,7 @@ from cbobench.problems.columns import (
     Source,
     as_numbers,
     category_values,
+    compose,
     coordinates,
     describe_lookalikes,
     numbers,
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROLES = {"rows": "rows", "inputs": "inputs", "objective": "objective", "limits": "constraints"}
+OF_COLUMNS = ("ignore", "inputs", "objective", "limits", "noise", "log", "one_hot", "amounts")
+"""Parameters that name columns of the file."""
 OF_READINGS = ("threshold", "mean", "R")
 OF_CONFIGURATIONS = (
     *ROLES,
@@ -159,6 +162,8 @@ class UserTable(FromFiles):
         return "readings" if self.layout is None and self.mean is not None else self.layout
 
     def validate(self) -> None:
+        for name in OF_COLUMNS:
+            setattr(self, name, compose(getattr(self, name)))
         layout = self.arranged
         alien = {"readings": OF_CONFIGURATIONS, "configurations": OF_READINGS}.get(layout or "", ())
         blank = type(self)()
@@ -214,10 +219,12 @@ class UserTable(FromFiles):
             is_stated = self.noise is not None or any(
                 rule.noise is not None for rule in played.rules
             )
-            if not is_stated and not played.measured.repeated:
+            if not is_stated and not played.measured.scattered:
+                why = "no configuration repeats, so it is played without noise"
+                if played.measured.repeated:
+                    why = f"{played.note().rpartition('; ')[2]}: equal inputs have equal values"
                 data.watcher.note(
-                    f"{sources['rows']}: no configuration repeats, so it is played without "
-                    "noise; if measurements "
+                    f"{sources['rows']}: {why}; if measurements "
                     "scatter, state noise: {column: deviation}, else noise: 0"
                 )
             if lookalikes := describe_lookalikes(self.by_name, categories):
@@ -335,7 +342,7 @@ class UserTable(FromFiles):
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
         problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
         problem.space = space
-        if self.noise == "gaussian":
+        if self.noise == "gaussian" and stated is None:
             problem.noise = problem.pooled()
         return problem
 
@@ -404,9 +411,8 @@ class UserTable(FromFiles):
                     f"noise of {noisy_rules[0].column} is stated, but noise is {self.noise}; "
                     "leave one of them out"
                 )
-            return None
-        if self.noise is None and not noisy_rules:
-            return None if measured.repeated else np.zeros(len(rules))
+        if isinstance(self.noise, str) or (self.noise is None and not noisy_rules):
+            return None if measured.scattered else np.zeros(len(rules))
         for rule in noisy_rules:
             if by_column.setdefault(rule.column, rule.noise) != rule.noise:
                 raise Misuse(

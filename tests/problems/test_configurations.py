@@ -4,6 +4,8 @@ two layouts.
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,6 +223,49 @@ def test_without_repetitions_there_is_no_noise(tmp_path):
     )
 
 
+@pytest.mark.parametrize("noise", [None, "rows", "gaussian"])
+def test_rows_that_stand_thrice_with_equal_values_are_no_noise(tmp_path, noise):
+    frame = grid(1).assign(accuracy=lambda f: f["accuracy"].where(f["width"] < 256))
+    settings = {"scaled": False, "on_failure": "infeasible"}
+    once = table(tmp_path, frame, **settings)
+    thrice = table(tmp_path, pd.concat([frame] * 3), noise=noise, **settings)
+    assert thrice.note().endswith("; noise-free, 9 of 27 rows failed, 27 rows of 9 configurations")
+    np.testing.assert_array_equal(thrice.known_instance().noise, 0.0)
+    for one, other in zip(observed(once), observed(thrice), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["width", "accuracy", "latency_ms"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_whole_numbers_that_floats_would_merge_are_refused_by_name(tmp_path, kind, name):
+    def play(zero):
+        frame = grid(1).assign(**{name: pd.array(range(zero + 1, zero + 10), dtype="Int64")})
+        if name != "width":
+            frame.loc[4, name] = None  # beside a gap pandas reads floats
+        getattr(frame, f"to_{kind}")(tmp_path / f"d.{kind}", index=False)
+        constraints = ROLES["constraints"] | {"latency_ms": {"at_most": 1e20}}
+        settings = {"on_failure": "infeasible", "constraints": constraints}
+        return table(tmp_path, rows=f"d.{kind}", **settings)
+
+    assert play(0).actions.n == 9
+    with refused(
+        f"column '{name}' holds 9007199254740993, .*, beyond 2.53, which would be read as"
+    ):
+        play(2**53)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_names_that_look_alike_are_one_column(tmp_path, form):
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    frame = grid(1).rename(columns=lambda name: normalize(form, f"ä{name}"))
+    width, rate, f, *g = (normalize(other, f"ä{name}") for name in grid(1))
+    roles = {"inputs": [width, rate], "log": [rate], "noise": {f: 0.1}, "ignore": g[1:]}
+    task = table(tmp_path, frame, objective=f, constraints={g[0]: {"at_most": 40}}, **roles)
+    np.testing.assert_array_equal(
+        task.actions.points, table(tmp_path, grid(1), log=["rate"]).actions.points
+    )
+
+
 def test_a_kernel_matrix_of_ones_own(tmp_path):
     matrix = 0.5 + 0.5 * np.eye(9)
     pd.DataFrame(matrix).to_csv(tmp_path / "k.csv", index=False)
@@ -405,6 +450,8 @@ def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(t
     assert line.startswith(
         "rows 'c.csv': no configuration repeats, so it is played without noise; if measurements sc"
     )
+    (line,) = take_notes(pd.concat([grid(1)] * 3))
+    assert line.startswith("rows 'c.csv': noise-free, 27 rows of 9 configurations: equal inputs")
     assert (
         take_notes(grid(2))
         == take_notes(grid(1), noise=0.0)
