@@ -24,8 +24,9 @@ from cbobench.words import duration
 
 SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)
 ABOUT_CURVES = (
-    "Medians over seeds, a step for each stored round; bars from quartile to quartile. A click in "
-    "the legend hides a curve. A log scale shows nothing at 0 and below."
+    "Medians over seeds, a step for each stored round and each fall of simple regret; bars from "
+    "quartile to quartile. A click in the legend hides a curve. A log scale shows nothing at 0 and "
+    "below."
 )
 
 

@@ -104,6 +104,9 @@ def _thin(curve: pd.DataFrame) -> pd.DataFrame:
     """Some points of a curve, more of them early on, where it changes most; some of these, the last
     among them, have a bar from quartile to quartile.
     """
+    shown = curve[["median", "low", "high"]].fillna(np.inf)
+    is_step = (shown != shown.shift()).any(axis=1)
+    curve = curve[is_step | (curve["t"] == curve["t"].max())]
     positions = np.geomspace(1, len(curve), ROUNDS).round().astype(np.int64) - 1
     points = curve.iloc[np.unique(positions)]
     has_bar = np.arange(len(points))[::-1] % BAR_EVERY == 0

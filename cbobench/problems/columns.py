@@ -171,8 +171,9 @@ def numbers(
             f"{show(frame.columns[column])}, {describe_row(source, row)}; {fix}"
         )
     for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
-        whole, kept = int(frame.iat[row, column]), int(values[row, column])
-        if whole != kept:
+        whole: Any = frame.iat[row, column]
+        kept = int(values[row, column])
+        if int(whole) != kept:
             raise Misuse(
                 f"{source}: column {show(frame.columns[column])} holds {whole}, "
                 f"{describe_row(source, row)}, beyond 2^53, which would be read as {kept}; take a "

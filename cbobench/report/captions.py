@@ -67,6 +67,8 @@ class FigureContents:
             (self.pairs if has_cells else self.absent)[problem, title] = None
         if isinstance(panel, Panel):
             self.outside |= dict.fromkeys(panel.outside(frame))
+            if not panel.steps and frame["t"].nunique() < frame["t"].max():
+                self.outside["Between the rounds that are stored lines are straight."] = None
             for name, curve in frame.groupby("algorithm", sort=False):
                 if np.isnan(curve[panel.statistic].iloc[-1]):
                     good = run.good(panel.problem, str(name))[panel.metric]

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Metric
 from cbobench.report.groups import unit_of
-from cbobench.report.load import Run, read_values, recorded_rounds
+from cbobench.report.load import Run, read_improvements, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
 from cbobench.report.style import Look, legend_label, mix_colour, plain, thin
+from cbobench.results.bundle import IMPROVED
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -84,25 +85,39 @@ def curves(
         algorithms: titles, all by default.
 
     Returns:
-        One row per (algorithm, t): `algorithm`, `label`, `t`, `mean` or `median`, `low`, `high`,
+        One row per (algorithm, t), of simple regret in a bundle also where it falls:
+        `algorithm`, `label`, `t`, `mean` or `median`, `low`, `high`,
         `n`, `expected`, `stale` (how many of the n cells other code played); for rewards `f_star`,
         the mean reward of the best feasible action, summed or averaged over rounds as they are.
     """
     expected = run.expected_of(problem)
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
     against = ["regret"] * (metric == "reward")  # of f*: reward and regret add up to it
-    parts = []
-    for algorithm, label in run.record.labels("algorithms").items():
-        if algorithm not in expected or (algorithms is not None and algorithm not in algorithms):
-            continue
-        t = recorded_rounds(run, problem, algorithm)
-        if len(t) == 0:
-            continue
-        values, *regrets = read_values(run, [metric, *against], problem, algorithm, t)
+    parts, labels = [], run.record.labels("algorithms")
+    rounds_by_title = {
+        title: t
+        for title in labels
+        if title in expected and (algorithms is None or title in algorithms)
+        if len(t := recorded_rounds(run, problem, title))
+    }
+    # Between the rounds that a bundle stores it still knows when simple regret fell.
+    falls = {
+        title: read_improvements(run, problem, title)
+        for title in rounds_by_title
+        if metric == IMPROVED and run.folder.is_reduced
+    }
+    moments = {t for steps in falls.values() for t in steps.index}
+    for algorithm, t in rounds_by_title.items():
+        if algorithm in falls:
+            t = np.array(sorted({*t, *moments}), dtype=np.int64)
+            values, regrets = falls[algorithm].reindex(t, method="ffill").to_numpy(np.float64), []
+        else:
+            values, *regrets = read_values(run, [metric, *against], problem, algorithm, t)
         selection = slice(None) if last is None else t <= last
         rounds = t[selection, None] if average else 1.0
         points = centre(values[selection] / rounds, metric, statistic)
-        part = {"algorithm": algorithm, "label": label, "t": t[selection], "n": values.shape[1]}
+        part: dict[str, Any] = {"algorithm": algorithm, "label": labels[algorithm]}
+        part |= {"t": t[selection], "n": values.shape[1]}
         part |= dict(zip((statistic, "low", "high"), points, strict=True))
         part |= {"expected": expected[algorithm], "stale": stale(run, problem, algorithm)}
         for regret in regrets:
@@ -157,12 +172,14 @@ def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[i
     return f"{centres} over {seeds}; {bars}{lacking}."
 
 
-def draw_edge(axis: Any, edge: float) -> None:
-    """The line at the lower edge of a logarithmic axis."""
+def draw_edge(axis: Any, edge: float, tick: str) -> None:
+    """The line at the lower edge of a logarithmic axis, with the text of its tick."""
     from matplotlib.collections import LineCollection
 
     # A collection, so that the lines of the axis are its curves.
-    line = LineCollection([[(0, edge), (1, edge)]], transform=axis.get_yaxis_transform(), **EDGE)
+    line = LineCollection(
+        [[(0, edge), (1, edge)]], transform=axis.get_yaxis_transform(), label=f"_{tick}", **EDGE
+    )
     axis.add_collection(line, autolim=False)
 
 
@@ -242,6 +259,11 @@ class Panel(OverRounds):
     def centres(self) -> dict[str, str]:
         """Columns of the frame with what stands for the seeds, and their metrics."""
         return {self.statistic: self.metric}
+
+    @property
+    def steps(self) -> bool:
+        """Whether a value holds until the next one, as what is best so far does."""
+        return not (METRICS[self.metric].cumulative or self.average)
 
     @property
     def about(self) -> str:
@@ -349,10 +371,12 @@ class Panel(OverRounds):
         # What a logarithmic axis cannot show is drawn at its lower edge.
         edge = self.edge(frame)
         if not np.isnan(edge):
+            # Only what is 0 is drawn at 0.
+            is_zero = frame[self.statistic].between(0, 2 * edge, inclusive="neither").sum() == 0
+            draw_edge(axis, edge, "0" if is_zero else f"<{2 * edge:.1g}")
             frame = frame.assign(
                 **{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")}
             )
-            draw_edge(axis, edge)
         # Grey curves lie below those of the lead.
         curves = [
             (looks[str(title)], curve) for title, curve in frame.groupby("algorithm", sort=False)
@@ -360,7 +384,7 @@ class Panel(OverRounds):
         leading = [pair for pair in curves if pair[0].lead]
         for look, curve in curves:
             if not look.lead:
-                axis.plot(curve["t"], curve[self.statistic], **look.line())
+                axis.plot(curve["t"], curve[self.statistic], **self._line(look))
         for position, (look, curve) in enumerate(leading):
             share = marker_offset(position, len(leading))
             self._draw_curve(axis, curve, look, share, self.range(frame))
@@ -384,6 +408,9 @@ class Panel(OverRounds):
                 values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()
             ]
             axis.dataLim.intervaly = (lowest if len(lowest) else values).min(), values.max()
+
+    def _line(self, look: Look) -> dict[str, Any]:
+        return look.line() | ({"drawstyle": "steps-post"} if self.steps else {})
 
     def _draw_curve(
         self,
@@ -412,12 +439,13 @@ class Panel(OverRounds):
         )
         if np.isnan(middle).all():  # what is not drawn is not in the legend
             return
-        axis.plot(t, middle, label=label, markevery=marks, **look.line())
+        axis.plot(t, middle, label=label, markevery=marks, **self._line(look))
         if self.statistic == "median":
             if self.bands is False:
                 return
-            edge = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
-            axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **edge)
+            band: dict[str, Any] = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
+            band["step"] = "post" if self.steps else None
+            axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **band)
             return
         ends = np.maximum(np.stack([middle - low, high - middle])[:, marks], 0.0)
         has_bar = ~np.isnan(ends).any(axis=0)

@@ -99,15 +99,15 @@ def draw_zeros(axis: Any, panel: AnyPanel) -> None:
 
 
 def mark_edge(axis: Any) -> None:
-    """A tick "0" where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any
-    number.
+    """A tick where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any
+    number: "0", or what it is less than.
     """
     from matplotlib.ticker import FixedLocator
 
-    edges = [line.get_segments()[0][0][1] for line in axis.collections if line.get_gid() == "edge"]
-    if not edges:
+    lines = [line for line in axis.collections if line.get_gid() == "edge"]
+    if not lines:
         return
-    side, edge = axis.yaxis, float(edges[0])
+    side, edge, word = axis.yaxis, float(lines[0].get_segments()[0][0][1]), lines[0].get_label()[1:]
     written = side.get_major_formatter()
     low, high = side.get_view_interval()
     major, minor = (
@@ -116,7 +116,7 @@ def mark_edge(axis: Any) -> None:
     )
     side.set_major_locator(FixedLocator([edge, *major]))
     side.set_minor_locator(FixedLocator(minor))
-    side.set_major_formatter(lambda value, place: "0" if value == edge else written(value, place))
+    side.set_major_formatter(lambda value, place: word if value == edge else written(value, place))
 
 
 def save(

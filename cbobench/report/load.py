@@ -608,3 +608,18 @@ def read_values(
             "there?"
         )
     return values
+
+
+def read_improvements(run: Run, problem: str, algorithm: str) -> pd.DataFrame:
+    """Simple regret of a pair's good cells (`Run.good`) in every round in which that of one fell:
+    a row per such round, by t, and a column per cell, by id; NaN before the first value.
+    """
+    cells = sorted(run.good(problem, algorithm)["cell"])
+    columns, kind = ["cell", "t", bundle.IMPROVED], run.folder.improvements_kind
+    parts = [
+        part.to_pandas().astype({"cell": str})
+        for task, task_cells in run.played.by_task(cells).items()
+        for part in run.folder.row_groups(kind, task, columns, task_cells)
+    ]
+    rows = pd.concat([pd.DataFrame(columns=columns), *parts])
+    return rows.pivot(index="t", columns="cell", values=columns[2]).reindex(columns=cells).ffill()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from cbobench import cli
 from cbobench.page import command
@@ -22,9 +23,10 @@ from cbobench.page.content import Page, add_run
 from cbobench.page.figures import draw_curves, draw_profile
 from cbobench.page.paths import shorten_paths
 from cbobench.report.compare import compare
-from cbobench.report.curves import curves
+from cbobench.report.curves import Panel, curves
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
+from cbobench.report.style import looks
 from cbobench.results.export import export
 from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT, make_page_run
 from tests.report.made import make
@@ -125,6 +127,24 @@ def test_curves_are_steps_with_the_numbers_of_figures(run):
         assert (trace.x[0], trace.x[-1], trace.line.shape) == (1, ROUNDS, "hv")
         compared += 1
     assert compared == 3 * len(metrics)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_curves_of_a_bundle_are_those_of_its_run_in_every_round(run, tmp_path, statistic):
+    def draw(opened):
+        problem = title_of(opened, SCRIPT)
+        axis, panel = Figure().subplots(), Panel("simple_regret", problem, statistic=statistic)
+        panel.draw(axis, panel.data(opened), looks(opened.record))
+        lines = [line for line in axis.get_lines() if line.get_drawstyle() == "steps-post"]
+        assert len(lines) == 3
+        pairs = [line.get_data() for line in lines]
+        traces = draw_curves(opened, problem).data
+        pairs += [(trace.x, trace.y) for trace in traces if trace.yaxis == "y4"]
+        t = np.arange(1, ROUNDS + 1)  # a step holds until the next one
+        return [np.asarray(y)[np.searchsorted(x, t, "right") - 1] for x, y in pairs]
+
+    bundle = Run(export(run, tmp_path / "b.zip", rounds=[1, 9, 30]).file)
+    np.testing.assert_array_equal(draw(bundle), draw(Run(run)))
 
 
 def test_buttons_change_the_scales(run):

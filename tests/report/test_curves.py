@@ -225,9 +225,13 @@ def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
     assert "0" not in [label.get_text() for label in second.get_yticklabels()], "negative control"
     _, caption = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
     assert caption == [], "negative control"
-    _, caption = drawn(
+    third, caption = drawn(
         Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14))
     )
+    third.figure.canvas.draw()
+    ticks = [label.get_text() for label in third.get_yticklabels()]
+    assert "<1e-09" in ticks
+    assert "0" not in ticks, "1e-14 is not 0"
     assert caption == ["A curve at the lower edge is 0, or below 1e-09."], (
         "rounding takes no decades"
     )
