@@ -23,6 +23,7 @@ from cbobench.report.figures import (
     slug,
 )
 from cbobench.report.load import Run
+from cbobench.report.quantities import LACKS, NO_UNIT, VIOLATION, lacks_unit
 
 
 def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list[Figure]:
@@ -41,6 +42,9 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
     for title, label in run.record.labels("problems").items():
         panel_metrics = names if metrics else replace_unmeasured(run, title, names)
         name, caption = f"_{slug(suite)}_{slug(label)}", f"{suite}: {label}"
+        if kind == "curves" and not metrics and lacks_unit(run.record.variants("problems")[title]):
+            panel_metrics = [metric for metric in panel_metrics if metric != VIOLATION]
+            caption += f". V⁺: {LACKS[NO_UNIT][0].format(label)}"
         if title in good and kind == "plane":
             result.append(
                 Figure(

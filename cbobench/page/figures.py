@@ -15,6 +15,7 @@ from cbobench.report.curves import Panel
 from cbobench.report.figures import scale_of
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
+from cbobench.report.quantities import VIOLATION, lacks_unit
 from cbobench.report.selection import Selection
 from cbobench.report.style import looks
 
@@ -33,7 +34,9 @@ def draw_curves(run: Run, problem: str) -> Figure | None:
     """Medians over the rounds on one problem, with quartiles at some of them: a row for each metric
     of the table that rounds have. None where none has a value.
     """
-    shown = [quantity for quantity in Selection.of(run).shown if quantity.name in METRICS]
+    left_out = {VIOLATION} if lacks_unit(run.record.variants("problems")[problem]) else {}
+    names = METRICS.keys() - left_out
+    shown = [quantity for quantity in Selection.of(run).shown if quantity.name in names]
     frames = [_read_curves(run, problem, quantity) for quantity in shown]
     rows = [(quantity, frame) for quantity, frame in zip(shown, frames, strict=True) if len(frame)]
     if not rows:

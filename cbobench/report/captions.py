@@ -17,7 +17,7 @@ from cbobench.metrics import METRICS
 from cbobench.report.contents import describe_settings
 from cbobench.report.curves import Panel
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_notes, describe_horizons
+from cbobench.report.notes import collect_notes, describe_horizons, describe_unlike
 from cbobench.report.planes import AnyPanel
 from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
 from cbobench.report.selection import Selection
@@ -174,9 +174,9 @@ def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     if contents.unknown:
         notes.append(f"Left out, as no value is known: {', '.join(contents.unknown)}.")
     if contents.negative:
-        metrics = " and ".join(contents.negative)
+        negative = " and ".join(contents.negative)
         notes.append(
-            f"{metrics} below zero (the grey line): rounds that violate the constraints may earn "
+            f"{negative} below zero (the grey line): rounds that violate the constraints may earn "
             "more than what "
             "regret is against."
         )
@@ -196,7 +196,9 @@ def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
         )
     selection = Selection(run)
     problems = {problem for problem, _ in contents.pairs}
-    if any(SIMPLE_REGRET in (panel.metric, *panel.centres.values()) for panel in panels):
+    metrics = {metric for panel in panels for metric in (panel.metric, *panel.centres.values())}
+    notes += [f"{line}." for line in describe_unlike(run, problems, metrics)]
+    if SIMPLE_REGRET in metrics:
         absent = find_undefined_regret(
             group for group in selection.groups if group.problem in problems
         )

@@ -24,6 +24,7 @@ ENTRY = re.compile(
     r"(?: \[(?P<ends>[^]]*)\])?(?: (?P<count>\d+/\d+))?"
 )
 """A number, its interval, and in how many seeds it is defined."""
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:[e/]\S*)?")  # or a count, such as 9/10
 NARROW, WIDE = frozenset(" .,:;'|()[]fijlrt-"), frozenset("mwMW∞×−≤≥%")
 SETTINGS = re.compile(r"(?P<name>.+?)\[(?P<settings>\w+=.*)\]")  # a problem that a suite varies
 KEYS = ("T", "n")  # columns of results that are no quantity
@@ -65,9 +66,10 @@ JOINED = "-',"  # two of them in a row would be another sign
 Lines = Sequence[tuple[str, Sequence[tuple[str, str, str]]]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Block:
-    """Rows under one heading, all of strings as `TextTable` has them.
+    """Rows under one heading, all of strings as `TextTable` has them; where one number of a column
+    is written as a power of ten, all are.
 
     Attributes:
         section: a line above the rows; empty for none.
@@ -76,6 +78,14 @@ class Block:
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     section: str = ""
+
+    def __post_init__(self) -> None:
+        columns = []
+        for column in zip(*self.rows, strict=True):
+            entries = [cell for cell in column if ENTRY.fullmatch(cell)]
+            has_powers = any("e" in cell for cell in entries)
+            columns.append([*map(_write_powers, column)] if has_powers else column)
+        self.rows = [*zip(*columns, strict=True)]
 
 
 def render_latex(table: TextTable, size: str = "single", intervals: bool = True) -> str:
@@ -271,6 +281,19 @@ def _split_entry(cell: str) -> tuple[str, str]:
     ends = [f"${_to_math(end)}$" for end in (entry["ends"] or "").split(", ") if end]
     below = [f"[{', '.join(ends)}]"] * bool(ends) + [entry["count"]] * bool(entry["count"])
     return f"${bold}$" + (rf"\rlap{{$^{{{signs}}}$}}" if signs else ""), " ".join(below)
+
+
+def _write_powers(cell: str) -> str:
+    """Return an entry with each number as a power of ten in its digits; 0 and infinity stay."""
+    if not ENTRY.fullmatch(cell):
+        return cell
+    return type(cell)(NUMBER.sub(lambda match: _write_power(match[0]), cell))
+
+
+def _write_power(number: str) -> str:
+    plain = number.replace(",", "")
+    digits = plain.replace(".", "").lstrip("0")
+    return f"{float(plain):.{len(digits) - 1}e}" if digits.isdigit() else number
 
 
 def _mark(cell: str, text: str) -> str:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from cbobench.errors import Misuse
+from cbobench.metrics import METRICS
 from cbobench.report.groups import Arena, Group, group_by
 from cbobench.report.load import Run
-from cbobench.report.quantities import LACKS
+from cbobench.report.quantities import LACKS, NO_UNIT, OF_VIOLATION, lacks_unit
 from cbobench.report.selection import Selection
+from cbobench.results.manifest import VARIANT_KINDS, short
 from cbobench.results.provenance import mixed_note
 from cbobench.results.schema import FITTED
 from cbobench.words import count_noun, list_names
@@ -37,6 +39,12 @@ def collect_notes(
         notes += describe_lacks(selection)
     if is_figure:
         notes += describe_facts(selection.run, groups)
+    else:
+        notes += _describe_settings(selection.run)
+        if selection.metric:
+            notes += describe_unlike(
+                selection.run, [g.problem for g in groups], [q.name for q in selection.shown]
+            )
     return [
         *notes,
         *describe_failures(groups),
@@ -227,6 +235,30 @@ def _describe_problems(run: Run, groups: Iterable[Group]) -> list[str]:
         if note := problems[title].note:
             labels_by_note.setdefault(note, []).append(labels[title])
     return [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
+
+
+def describe_unlike(run: Run, problems: Iterable[str], metrics: Iterable[str]) -> list[str]:
+    """A line where metrics that are shown because a reader asks for them add up violations without
+    a unit.
+
+    Args:
+        problems: titles.
+        metrics: names.
+    """
+    variants, labels = run.record.variants("problems"), run.record.labels("problems")
+    lacking = [labels[title] for title in dict.fromkeys(problems) if lacks_unit(variants[title])]
+    symbols = [METRICS[name].symbol for name in OF_VIOLATION if name in [*metrics]]
+    why = LACKS[NO_UNIT][0].format(", ".join(lacking)).removeprefix("left out, ")
+    return [f"{', '.join(symbols)}: a sum of unlike units, {why}"] if lacking and symbols else []
+
+
+def _describe_settings(run: Run) -> list[str]:
+    """What labels leave out as all problems, or all methods, share it."""
+    return [
+        f"all {kind}: {', '.join(f'{name} = {short(value)}' for name, value in shared.items())}"
+        for kind in VARIANT_KINDS
+        if (shared := run.record.shared(kind))
+    ]
 
 
 def _describe_methods(run: Run, groups: Iterable[Group]) -> list[str]:

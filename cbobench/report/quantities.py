@@ -28,6 +28,7 @@ RECOMMENDED_REGRET = "recommended_regret"
 SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 ROUNDS_TO_TARGET = "rounds_to_target"
 VIOLATION = "violation_hard"
+OF_VIOLATION = (VIOLATION, "violation", "recommended_violation")  # in units of all constraints
 NO_OPTIMUM, MOVING, UNDEFINED, NO_UNIT = "no optimum", "moving", "undefined", "no unit"
 LACKS = {
     NO_UNIT: ("left out, as a constraint of {} has the bound 0 and no `unit:`", ""),

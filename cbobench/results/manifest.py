@@ -33,8 +33,9 @@ from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
 from cbobench.suite.cells import Pair as Pair
 from cbobench.suite.cells import as_numbers as as_numbers
 from cbobench.suite.cells import as_words as as_words
-from cbobench.suite.variants import INITIAL, canonical, difference, short
+from cbobench.suite.variants import INITIAL, canonical, difference
 from cbobench.suite.variants import Variant as Variant
+from cbobench.suite.variants import short as short
 from cbobench.suite.yamlio import texts
 from cbobench.words import count_noun, list_names
 
@@ -380,15 +381,28 @@ class Manifest:
                     result.setdefault(variant.title, variant)
         return result
 
+    def shared(self, kind: VariantKind) -> dict[str, Any]:
+        """Return the settings that the suite gives to all of several variants."""
+        given = [variant.given for variant in self.variants(kind).values()]
+        return {
+            name: value
+            for name, value in (given[0] if len(given) > 1 else {}).items()
+            if all(name in g and g[name] == value for g in given)
+        }
+
     def labels(self, kind: VariantKind) -> dict[str, str]:
-        """Return labels by title, in the suite's order. Equal labels get the parameters in which
-        their variants differ.
+        """Return labels by title, in the suite's order, without the settings that all share. Equal
+        labels get the parameters in which their variants differ.
 
         Control characters are escaped.
         """
         alike: dict[str, list[Variant]] = {}
+        shared = self.shared(kind)
         for variant in self.variants(kind).values():
-            alike.setdefault(variant.label, []).append(variant)
+            own = {name: value for name, value in variant.given.items() if name not in shared}
+            is_named = variant.label != variant.title
+            label = variant.label if is_named else replace(variant, given=own).title
+            alike.setdefault(label, []).append(variant)
         labels = {}
         for label, variants in alike.items():
             values = difference(variants)

@@ -17,7 +17,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import printable
-from cbobench.report.figures import write_numbers
+from cbobench.report.figures import draw_all, write_numbers
 from cbobench.report.formats import (
     escape_formula,
     escape_markdown,
@@ -25,6 +25,7 @@ from cbobench.report.formats import (
     render_html,
     render_records,
 )
+from cbobench.report.load import Run
 from cbobench.report.text_table import Best, Code, Marked, TextTable
 from tests.report.made import make
 
@@ -228,3 +229,23 @@ def test_no_label_is_a_formula_beside_a_figure(tmp_path):
     write_numbers(frame, tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "label,t,mean,known\n'=1+1,1,-1.5,True\na,2,,False\n"
     assert frame["label"].tolist() == ["=1+1", "a"]
+
+
+def test_what_all_variants_share_is_said_once(tmp_path):
+    quiet = {"noise_f": 0.0, "noise_g": 0.0}
+    problems = [{"gramacy": quiet}, {"gardner-1": quiet}]
+    methods = [{"ckb-ucb": {"kernel": "fit"}}, {"ckb-ts": {"kernel": {"sweep": ["fit", "given"]}}}]
+    suite = {"suite": "s", "horizon": 2, "seeds": 1, "problems": problems, "algorithms": methods}
+    done = Run(cbobench.run(suite, out=tmp_path / "run", cpus=0).folder)
+    assert [*done.record.labels("problems").values()] == ["gramacy", "gardner-1"]
+    names = ["ckb-ucb[kernel=fit]", "ckb-ts[kernel=fit]", "ckb-ts[kernel=given]"]
+    assert [*done.record.labels("algorithms").values()] == names
+    for options in ({}, {"ranks": True}, {"metric": "R", "against": "ckb-ucb"}):
+        text = str(cbobench.compare(done, **options))
+        assert (
+            text.count("noise_f") == text.count("all problems: noise_f = 0.0, noise_g = 0.0") == 1
+        )
+    for _, paths in draw_all(done, tmp_path / "out", "summary", metrics=["R"]):
+        assert paths[-1].read_text().count("noise_f") == 1
+    one = Run(done.folder).only("gramacy/ckb-ucb*")
+    assert [*one.record.labels("problems").values()] == ["gramacy[noise_f=0.0,noise_g=0.0]"]

@@ -79,13 +79,15 @@ def test_a_number_stands_above_its_interval_and_count():
     assert body_of(render(table, "latex"))[2:] == [
         r"0 & $\mathbf{2.7\times10^{-4}}$ \\[-0.4ex]",
         r" & {\scriptsize [$1.1\times10^{-5}$, $9.6\times10^{-4}$]} \\",
-        r"1 & $0.0126$\rlap{$^{\dagger}$} \\[-0.4ex]",
-        r" & {\scriptsize [$0.0011$, $0.1340$] 9/10} \\",
+        r"1 & $1.26\times10^{-2}$\rlap{$^{\dagger}$} \\[-0.4ex]",
+        r" & {\scriptsize [$1.1\times10^{-3}$, $1.340\times10^{-1}$] 9/10} \\",
         r"2 & $\infty$ \\[-0.4ex]",
         r" & {\scriptsize 2/10} \\",
-        r"3 & $-12{,}345$ \\[-0.4ex]",
-        r" & {\scriptsize [$-20{,}000$, $-9.1$]} \\",
-    ]
+        r"3 & $-1.2345\times10^{4}$ \\[-0.4ex]",
+        r" & {\scriptsize [$-2.0000\times10^{4}$, $-9.1\times10^{0}$]} \\",
+    ], "numbers of a column have one form"
+    plain = TextTable(["problem", "algorithm", "r"], rows[1:], brief=[2])
+    assert r"$0.0126$\rlap" in render(plain, "latex"), "and none is a power where none has to be"
     bare = render(table, "latex", intervals=False)
     assert "scriptsize [" not in bare
     assert r"2.7\times10^{-4}" in bare

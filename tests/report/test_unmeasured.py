@@ -5,6 +5,7 @@ regret.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.page.figures import draw_curves
 from cbobench.problems.simulator import Simulator
+from cbobench.report.figures import draw_all
 from cbobench.report.load import Run
 from tests.report.made import make
 
@@ -118,6 +121,21 @@ def test_violations_without_a_unit_are_left_out_and_their_rounds_counted(tmp_pat
     assert (frame["violations_median"] > 0).all()
     asked = cbobench.compare(done, only="Level/*", metric="V⁺")
     assert asked.table.columns[2:] == ["V⁺"], "what a reader asks for is shown"
+    unlike = "V⁺: a sum of unlike units, as a constraint of Level has the bound 0 and no `unit:`"
+    assert unlike in str(asked)
+    captions = {
+        metrics: [
+            " ".join(paths[-1].read_text().split())
+            for _, paths in draw_all(Run(done.folder), tmp_path, "summary", metrics=metrics)
+        ]
+        for metrics in ((), ("V⁺",))
+    }
+    assert [said in text for text in captions[()]] == [True, False]
+    assert ["V⁺" in text.replace(said, "") for text in captions[()]] == [False, True]
+    assert [unlike in text for text in captions["V⁺",]] == [True, False]
+    pytest.importorskip("plotly", reason="pip install 'cbobench[page]'")
+    drawn = [draw_curves(Run(done.folder), f"{__name__}:{name}") for name in ("Level", "Measured")]
+    assert [len({*map(attrgetter("yaxis"), figure.data)}) for figure in drawn] == [2, 3]
     for label, unit in (("Level", 1.0), ("Measured", 0.25)):
         rounds = cbobench.load_rounds(done, problem=label)
         excess = np.array([x[0] - 0.5 for x in rounds["x"]])
