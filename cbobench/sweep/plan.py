@@ -19,6 +19,7 @@ from cbobench.results.manifest import FILE, Manifest, count_recorded
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.simulations import MOST
+from cbobench.results.source import look_again
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
 from cbobench.suite.settings import pending_notes
@@ -76,6 +77,7 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
         Misuse: a wrong suite, or a folder that holds something else. DamagedRun: a broken file in
             the folder.
     """
+    look_again()  # a notebook may have edited what it has imported
     text = read_suite(call)
     path = Path("runs") / text.name if call.out is None else call.out
     folder = open_run(path).refuse_bundle("give a folder for the run")
