@@ -151,7 +151,7 @@ def tabulate_calls(run: Run) -> TextTable:
         [
             str(call.get("at")),
             mask_secrets(shlex.join(map(str, call.get("command") or ()))),
-            f"{call.get('commit')}{' with changes' if call.get('dirty') else ''}",
+            f"{call.get('commit') or 'unknown'}{' with changes' if call.get('dirty') else ''}",
             f"Python {call.get('python')} on {call.get('platform')}",
         ]
         for call in run.record.invocations

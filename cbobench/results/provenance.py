@@ -26,14 +26,15 @@ SHOWN = 4  # kinds named in a line
 
 
 def invocation(command: list[str]) -> dict[str, Any]:
-    """Return the provenance of one call of `cbobench run`."""
+    """Return the provenance of one call of `cbobench run`; None is what nobody knows."""
+    changes = _git("status", "--porcelain")
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
         "python": platform.python_version(),
         "versions": {name: installed_version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain")),
+        "dirty": None if changes is None else changes != "",
         "cpu": cpu_kind(),
         "arithmetic": arithmetic_kind(),
         "cpus": os.cpu_count(),
@@ -53,9 +54,7 @@ def installed_version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return the answer of git in cbobench's own checkout, or None if it is installed without
-    one.
-    """
+    """Return the answer of git in cbobench's own checkout; None without one, or where git refuses."""
     if not (ROOT.parent / ".git").exists():
         return None
     try:

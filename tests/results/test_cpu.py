@@ -15,6 +15,7 @@ import pytest
 import cbobench
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.cli import main
+from cbobench.results import provenance
 from cbobench.results.provenance import cpu_kind, mixed_note
 from cbobench.results.schema import FOOTER
 from tests.results.forging import files, set_column
@@ -60,6 +61,15 @@ def test_every_cell_says_its_cpu_and_arithmetic(run, capsys):
     assert set(cbobench.load_cells(run)["arithmetic"]) == {arithmetic_kind()}
     assert main(["status", str(run)]) == 0
     assert "arithmetic" not in capsys.readouterr().out + str(cbobench.compare(run))
+
+
+def test_whether_code_is_changed_is_unknown_where_git_does_not_answer(tmp_path, monkeypatch):
+    """In a checkout of another owner git refuses; a wheel has none."""
+    monkeypatch.setattr(provenance, "ROOT", tmp_path / "cbobench")
+    for _ in range(2):
+        call = provenance.invocation([])
+        assert (call["commit"], call["dirty"]) == (None, None)
+        (tmp_path / ".git").write_text("gitdir: nowhere")
 
 
 @pytest.mark.long
