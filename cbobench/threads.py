@@ -10,8 +10,10 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from importlib.machinery import ExtensionFileLoader
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -31,10 +33,42 @@ def pin_threads() -> None:
 @contextmanager
 def single_thread() -> Iterator[None]:
     """Use one BLAS thread inside the block, whatever the environment said when NumPy was
-    imported.
+    imported, also of libraries that are loaded inside it.
+
+    A block inside another one costs next to nothing. As a decorator, of what is kept for plays:
+    whoever asks for it first, it has the bits that a play would give it.
     """
-    with _find_libraries(len(sys.modules)).limit(limits=1):
+    global _blocks
+    with _lock:
+        if not _blocks:
+            _limits.callback(setattr, ExtensionFileLoader, "exec_module", _load)
+            ExtensionFileLoader.exec_module = _load_limited  # type: ignore[method-assign]
+            _limit()
+        _blocks += 1
+    try:
         yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            if not _blocks:
+                _limits.close()
+
+
+_lock = threading.Lock()
+_blocks = 0  # that have begun and not ended, of all threads, which share the libraries
+_limits = ExitStack()  # what the end of the last of them puts back
+_load = ExtensionFileLoader.exec_module
+
+
+def _load_limited(loader: ExtensionFileLoader, module: ModuleType) -> None:
+    """Load a compiled module inside a block, with the libraries that it brings."""
+    _load(loader, module)
+    _find_libraries.cache_clear()
+    _limit()
+
+
+def _limit() -> None:
+    _limits.enter_context(_find_libraries(len(sys.modules)).limit(limits=1))
 
 
 @lru_cache(maxsize=1)

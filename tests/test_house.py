@@ -61,7 +61,7 @@ ALLOWED = {
     "resources": {"errors"},
     "arithmetic": {"errors"},
     "stats": {"errors", "rng"},
-    "gp": {"errors", "registry", "rng", "params"},
+    "gp": {"errors", "registry", "rng", "params", "threads"},
     "problems": {
         "gp",
         "errors",
@@ -72,6 +72,7 @@ ALLOWED = {
         "processes",
         "float_state",
         "surroundings",
+        "threads",
         "watcher",
     },
     "algorithms": {"problems", "gp", "errors", "registry", "rng", "params"},

@@ -23,6 +23,7 @@ from cbobench.gp.kernels import (
     pivoted_cholesky,
     substitute,
 )
+from cbobench.threads import single_thread
 
 LARGEST = 10_000  # largest n for matrices (n, n), 0.8 GB each
 SECTIONS = 64  # columns of a matrix that is not formed, computed at a time
@@ -135,6 +136,7 @@ class Finite:
 
     # Features -------------------------------------------------------------------------------------
 
+    @single_thread()
     def _compute_features(self, most: int | None) -> Array | None:
         """Return Phi (n, r), or None if r exceeds `most`."""
         rows = self._feature_rows(most)
@@ -253,6 +255,7 @@ class Scattered(Finite):
         self.inputs = inputs
 
     @cached_property
+    @single_thread()
     def covariance(self) -> Array:  # type: ignore[override]
         return self.kernel(self.inputs, self.inputs)
 
@@ -261,6 +264,7 @@ class Scattered(Finite):
         return len(self.inputs)
 
     @cached_property
+    @single_thread()
     def prior(self) -> Array:  # type: ignore[override]
         if isinstance(self.kernel, SquaredExponential | Matern):
             return np.ones(self.n)  # to the last bit what pairs of equal points have
@@ -307,6 +311,7 @@ class Large(Scattered):
         return self.features.shape[1] <= most
 
     @cached_property
+    @single_thread()
     def _root(self) -> Array:
         """R (r, r) of Phi = Q R, with which R^T R = Phi^T Phi is solved to more digits than that
         product has. A few actions at a time, which stay in a core's cache.
@@ -337,6 +342,7 @@ class Large(Scattered):
         # every function's weights side by side, and so added up in one order
         return weights.T, errors
 
+    @single_thread()
     def _compute_features(self, most: int | None) -> Array:
         """Return Phi as a view of Phi^T (r, n), with which posteriors multiply."""
         allowed = min(LARGEST_RANK, MOST_FEATURES // self.n)

@@ -23,6 +23,7 @@ from cbobench.gp.kernels import (
     stationary,
 )
 from cbobench.gp.mesh import Mesh, resolving
+from cbobench.threads import single_thread
 
 POINTS = 1024  # points at which norms are computed
 # Share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05:
@@ -96,6 +97,7 @@ class Box:
         return np.clip(self.low + units * (self.high - self.low), self.low, self.high)
 
     @cached_property
+    @single_thread()
     def grid(self) -> Finite:
         """The scattered points as a finite action set, on which sample paths are maximised."""
         return finite(self.scale(self.scattered), self)
@@ -121,6 +123,7 @@ class Box:
 
 
 @lru_cache(maxsize=64)
+@single_thread()
 def _norms(
     kernel: SquaredExponential | Matern, d: int, shape: tuple[int, int], values: bytes
 ) -> Array:

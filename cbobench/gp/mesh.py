@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array, SquaredExponential
+from cbobench.threads import single_thread
 
 # relative to the prior variance: largest error of the mesh, and least contribution of a feature
 EXACT = 1e-12
@@ -90,6 +91,7 @@ class Mesh:
         return np.asarray((half * rows[:, None, :, 1]).sum(axis=3))
 
     @cached_property
+    @single_thread()
     def factors(self) -> Array:
         """The kernel of one variable on the nodes is L Lᵀ with L (G, r)."""
         size, vectors = np.linalg.eigh(
@@ -134,6 +136,7 @@ def nodes(size: int) -> Array:
 
 
 @lru_cache(maxsize=8)
+@single_thread()
 def _differentiation(size: int) -> Array:
     """Return the map from node values to the coefficients of T_0, T_1, ... of the function and two
     derivatives: (3, G, G).
@@ -149,6 +152,7 @@ def _differentiation(size: int) -> Array:
 
 
 @lru_cache(maxsize=8)
+@single_thread()
 def resolving(d: int, lengthscale: float) -> Mesh | None:
     """Return the smallest mesh, in steps of four points, on which posteriors of a kernel are exact;
     None if it is too large.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
+from cbobench.threads import single_thread
 
 STEP = 1e-4  # between the points at which a function of models is evaluated, in units of the cube
 
@@ -52,6 +53,7 @@ class Taylor:
 
 
 @lru_cache(maxsize=64)
+@single_thread()
 def taylor(d: int) -> Taylor:
     """Return the layout for d variables."""
     axes = np.eye(d)

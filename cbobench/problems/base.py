@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -28,6 +28,7 @@ from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Instances as Instances
 from cbobench.problems.instances import choose_seed_set as choose_seed_set
 from cbobench.rng import Streams
+from cbobench.threads import single_thread
 
 Ability = Literal[
     "a finite action set",
@@ -189,8 +190,13 @@ class Problem:
     unknown: frozenset[Fact] = frozenset()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Wraps `draw` so that all readers of a draw agree on what is feasible."""
+        """Wraps `draw` so that all readers of a draw agree on what is feasible, and has what is
+        kept computed by one BLAS thread.
+        """
         super().__init_subclass__(**options)
+        for kept in vars(cls).values():
+            if isinstance(kept, cached_property):
+                kept.func = single_thread()(kept.func)
         if not hasattr(cls.draw, "settles"):
             cls.draw = _settling(cls.draw)  # type: ignore[assignment, method-assign]
 

@@ -37,6 +37,7 @@ from cbobench.problems.data import Site
 from cbobench.problems.literature import PublishedProblem
 from cbobench.problems.optimum import check_formula
 from cbobench.registry import tell_install
+from cbobench.threads import single_thread
 
 
 @dataclass(kw_only=True)
@@ -370,6 +371,7 @@ def loads() -> Array:
 
 
 @lru_cache
+@single_thread()
 def cantilever() -> tuple[Array, Array]:
     """The beam without rollers: moments (6, 63) at nodes 0 to 62 under each of `loads`, and what
     segment i adds to the deflection of node k per 1 / (E I_i), by virtual work, (6, 62, 62)."""
@@ -477,6 +479,7 @@ FIRST, SECOND = np.triu_indices(10, 1)  # of the 45 pairs of features
 
 
 @lru_cache
+@single_thread()
 def diabetes() -> tuple[Array, Array, Array]:
     """Ten features and their 45 products, Φ (442, 55), the target, (442,), each of mean 0 and
     deviation 1, and ΦᵀΦ.

@@ -21,6 +21,7 @@ from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
 from cbobench.problems.simulation_values import BOOLEAN, read_run
+from cbobench.threads import single_thread
 
 STEP = 2e-4  # of a side, between the points of a difference
 CENTRAL, FORWARD = (
@@ -390,6 +391,7 @@ def describe_beaten(key: tuple[Any, ...], formula: Formula, reference: Reference
     return _held[cache_key]
 
 
+@single_thread()
 def _describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
     try:
         better = search(formula, box, STARTS, POWER, [np.array(reference.x, dtype=np.float64)])

@@ -27,6 +27,7 @@ from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula, settled_formula
 from cbobench.problems.optimum import Optimum, search
 from cbobench.rng import generator
+from cbobench.threads import single_thread
 
 MAX_REDRAWS = 1000
 AHEAD = 2**22  # values of draws of which some may not be needed
@@ -272,6 +273,7 @@ class Sections:
 
 
 @lru_cache(maxsize=1024)
+@single_thread()
 def optimum(
     kernel: SquaredExponential | Matern, d: int, supports: bytes, weights: bytes
 ) -> Optimum:

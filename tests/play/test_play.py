@@ -18,6 +18,8 @@ from cbobench.errors import CellFailure
 from cbobench.play.block import summaries
 from cbobench.play.isolation import isolate_play
 from cbobench.play.play import Play
+from cbobench.threads import THREAD_VARIABLES
+from tests.conftest import ROOT
 from tests.helpers import problem
 
 
@@ -143,6 +145,40 @@ def test_a_dual_variable_that_is_not_finite_ends_the_cell():
         CellFailure, match=r"^round 3: the dual variable of replicate 1 is not finite$"
     ):
         list(Play(problem("rkhs", n=12), "p", Diverging(), "a", [0, 1], 5))
+
+
+FILL = """
+import sys
+import numpy
+from threadpoolctl import threadpool_info
+from cbobench.threads import single_thread
+def threads():
+    return {pool["num_threads"] for pool in threadpool_info()}
+before = threads()
+with single_thread():
+    import scipy.linalg
+    assert threads() == {1}, "loaded inside"
+assert threads() == before
+from tests.helpers import make, play, prepare
+for name, method in (("feasible-pocket", "ckb-ucb"), ("structure-124", "random")):
+    task = prepare(name)
+    if "fill" in sys.argv:
+        play(task, make(method), 2, 10)
+    with single_thread():
+        cells, chunks = play(task, make(method), 2, 10)
+    print(cells.instances.norm.tobytes(), *(chunk.actions.tobytes() for chunk in chunks))
+"""
+
+
+def test_what_a_process_keeps_has_the_bits_of_one_thread():
+    """Two threads fill every cache that a play reads, as a look at a problem in a notebook does."""
+
+    def look(threads, *words):
+        variables = os.environ | dict.fromkeys(THREAD_VARIABLES, threads)
+        script = [sys.executable, "-c", FILL, *words]
+        return subprocess.run(script, env=variables, cwd=ROOT, check=True, stdout=-1).stdout
+
+    assert look("1") == look("2") == look("2", "fill")
 
 
 def test_global_generators_begin_from_a_stream_of_the_cells_and_are_put_back():
