@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,8 @@ SMALL = 0.1  # of b²: a smaller |s| is integrated over
 NODES = np.polynomial.legendre.leggauss(6)
 LEAST = 1e-8  # nearer to the anchor, in units of the cube, an observation is the anchor
 ROUNDING = 1e-14  # of a value, in units of its change over the box
+# the deviation of an unknown slope over that of a learned one: their squares fit into a double
+SURE = 1e4
 DIFFERENCE = 1e-2  # between points of differences, in units of the box
 LOCAL = Pace({3: 8, 6: 4, 9: 2}, 99, 10.0, 6)  # climbs from starts that lie close together
 ZOOM, ZOOMS = 0.05, 3  # each time the box around the best point is so much smaller
@@ -245,10 +248,7 @@ class AnchoredModels:
         self.carried, white = white[:, :-1].swapaxes(1, 2), white[:, -1:]
         # The slope at the anchor, whose prior is standard normal in units of √(5/3), is that of a
         # regression.
-        d = offsets.shape[1]
-        gram = np.eye(d) + np.matmul(self.carried.swapaxes(1, 2), self.carried)
-        self.precisions = np.linalg.cholesky(gram)
-        pull = _solve(self.precisions, np.matmul(white, self.carried))
+        self.precisions, pull = _regress(self.carried, white)
         self.slope = _solve(self.precisions, pull, trans=1)
         self.left = white - np.matmul(self.slope, self.carried.swapaxes(1, 2))
         self.weights = _solve(self.roots, self.left, trans=1) * self.scale
@@ -349,6 +349,23 @@ class AnchoredModels:
         return np.asarray(
             bends + of_x[..., None, None] * (x[..., None] * x[:, :, None])[:, :, None]
         )
+
+
+def _regress(carried: Array, white: Array) -> tuple[Array, Array]:
+    """Return L of I + CᵀC = L Lᵀ, (p, d, d), and L⁻¹ Cᵀ w, (p, 1, d), from C (p, k, d) and w (p, 1,
+    k).
+
+    Beside what close observations tell along their directions, CᵀC loses the I of directions of
+    which none tells. If there surely is one, C itself is factorised (Björck 1996, ch. 2).
+    """
+    k, d = carried.shape[1:]
+    with suppress(np.linalg.LinAlgError):  # all on a line
+        root = np.linalg.cholesky(np.eye(d) + np.matmul(carried.swapaxes(1, 2), carried))
+        if k >= d or root.max() < SURE:
+            return root, _solve(root, np.matmul(white, carried))
+    prior = np.broadcast_to(np.eye(d), (len(carried), d, d))
+    q, r = np.linalg.qr(np.concatenate([carried, prior], axis=1))
+    return r.swapaxes(1, 2), np.matmul(white, q[:, :k])
 
 
 def _solve(roots: Sequence[Array] | Array, rows: Array, trans: int = 0) -> Array:

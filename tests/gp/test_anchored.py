@@ -136,6 +136,22 @@ def test_a_cluster_of_a_hundred_points_has_a_factor():
     assert (deviation <= 5e-3 * distance).all()
 
 
+def test_a_direction_of_which_no_neighbour_tells_keeps_its_prior():
+    """By hand: so near the anchor, a mean changes along the direction that was tried, and all of
+    the prior slope across it is unknown.
+    """
+    for seed in range(9):
+        tried, *at = 1e-7 * np.random.default_rng(seed).uniform(-1, 1, (5, 2))
+        change, deviation = AnchoredModels(tried[None], [[3e-7]], np.ones(1), [FITTED])(at)
+        x, y = at / FITTED.lengthscales, tried / FITTED.lengthscales
+        along = x @ y / (y @ y)
+        np.testing.assert_allclose(change[0], 3e-7 * along, atol=1e-12)
+        across = np.linalg.norm(x - along[:, None] * y, axis=1)
+        np.testing.assert_allclose(deviation[0], 1.5 * np.sqrt(5 / 3) * across, rtol=1e-6)
+        line = np.arange(1, 6)[:, None] * tried
+        assert np.isfinite(AnchoredModels(line, line.T[:1], np.ones(1), [FITTED])(at)).all()
+
+
 def test_deviations_fall_with_the_square_of_the_distance():
     """What a step is unsure of, which a jitter in the covariance matrix would hold up at its
     root.
