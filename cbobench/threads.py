@@ -42,7 +42,7 @@ def single_thread() -> Iterator[None]:
     with _lock:
         if not _blocks:
             _limits.callback(setattr, ExtensionFileLoader, "exec_module", _load)
-            ExtensionFileLoader.exec_module = _load_limited  # type: ignore[method-assign]
+            ExtensionFileLoader.exec_module = _load_limited  # type: ignore[method-assign, assignment]
             _limit()
         _blocks += 1
     try:

@@ -97,7 +97,6 @@ class Box:
         return np.clip(self.low + units * (self.high - self.low), self.low, self.high)
 
     @cached_property
-    @single_thread()
     def grid(self) -> Finite:
         """The scattered points as a finite action set, on which sample paths are maximised."""
         return finite(self.scale(self.scattered), self)

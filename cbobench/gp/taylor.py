@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.kernels import Array
-from cbobench.threads import single_thread
 
 STEP = 1e-4  # between the points at which a function of models is evaluated, in units of the cube
 
@@ -53,7 +52,6 @@ class Taylor:
 
 
 @lru_cache(maxsize=64)
-@single_thread()
 def taylor(d: int) -> Taylor:
     """Return the layout for d variables."""
     axes = np.eye(d)

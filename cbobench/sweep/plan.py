@@ -27,6 +27,7 @@ from cbobench.suite.text import SuiteText, read_suite
 from cbobench.surroundings import take_replaced
 from cbobench.sweep import blocks
 from cbobench.sweep.executors import usable_cpus
+from cbobench.threads import single_thread
 from cbobench.watcher import SILENT, Watcher
 from cbobench.words import count_noun
 
@@ -67,6 +68,7 @@ class Plan:
         return len(self.suite.grid.cells)
 
 
+@single_thread()
 def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     """Validate a suite and find what is still to be played. Writes nothing, and simulates nothing.
 
