@@ -18,11 +18,11 @@ import numpy as np
 import cbobench
 from cbobench.arithmetic import arithmetic_kind, blas_kernels, widest_features
 from cbobench.threads import THREAD_VARIABLES
+from cbobench.words import list_names
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(cbobench.__file__).parent
 DISTRIBUTIONS = {"PyNomad": "PyNomadBBO"}  # of modules that are installed by another name
-SHOWN = 4  # kinds named in a line
 
 
 def invocation(command: list[str]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def installed_version(name: str) -> str | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return the answer of git in cbobench's own checkout; None without one, or where git refuses."""
+    """Return the answer of git in cbobench's checkout; None without one, or where git refuses."""
     if not (ROOT.parent / ".git").exists():
         return None
     try:
@@ -82,11 +82,9 @@ def mixed_note(kinds: Collection[str]) -> str:
     """
     if len(kinds) < 2:
         return ""
-    names = sorted(kinds)
-    remainder = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-    listed = "; ".join([*names[:SHOWN], *remainder])
+    listed = list_names(sorted(kinds), 4, "; ")
     return (
-        f"played in {len(names)} kinds of arithmetic ({listed}): in each a seed may be another play"
+        f"played in {len(kinds)} kinds of arithmetic ({listed}): in each a seed may be another play"
     )
 
 
