@@ -118,7 +118,7 @@ def test_its_code_counts_as_that_at_an_import_path(install):
     )
     before = source.source_hash(*names)
     assert before == source.source_hash(*paths)
-    assert source.problem_hash(names[0]) == source.problem_hash(paths[0])
+    assert source.source_hash(names[0]) == source.source_hash(paths[0])
     (home / "parts.py").write_text(CODE.replace("given.low", "given.high"))
     source.look_again()
     assert source.source_hash(*names) != before

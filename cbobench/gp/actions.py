@@ -139,12 +139,8 @@ class Finite:
     @single_thread()
     def _compute_features(self, most: int | None) -> Array | None:
         """Return Phi (n, r), or None if r exceeds `most`."""
-        rows = self._feature_rows(most)
+        rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
         return None if rows is None else np.ascontiguousarray(rows.T)
-
-    def _feature_rows(self, most: int | None) -> Array | None:
-        """Return Phi^T (r, n), or None if r exceeds `most`."""
-        return pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
 
     _features: Array | None = None
 

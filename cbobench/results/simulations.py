@@ -19,7 +19,7 @@ from cbobench.problems.simulated import SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
 from cbobench.results.reader import Reader
-from cbobench.results.source import problem_hash
+from cbobench.results.source import source_hash
 from cbobench.words import count_noun
 
 SIMULATIONS_FOLDER = "simulations"
@@ -78,7 +78,7 @@ class SimulationStore:
         ]
 
     def _name(self, key: str) -> str:
-        return hashlib.sha256(f"{problem_hash(self.problem)} {key}".encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{source_hash(self.problem)} {key}".encode()).hexdigest()[:32]
 
     def _is_kept(self, name: str) -> bool:
         """Whether there is a file; of a bucket, which takes long to say, as of some seconds ago."""

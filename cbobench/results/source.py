@@ -67,24 +67,18 @@ class Module(NamedTuple):
 
 
 @cache
-def source_hash(problem: str, algorithm: str) -> str:
+def source_hash(problem: str, algorithm: str | None = None) -> str:
     """Return the hash of the code behind a pair's cells, as it is on disk.
 
     Args:
-        problem, algorithm: registered names or import paths.
+        problem: registered name or import path.
+        algorithm: the same; None: the code behind the problem alone, without the round loop.
 
     Raises:
         Misuse: no such class.
     """
-    return _hash_modules(_find_modules(problem, algorithm))
-
-
-@cache
-def problem_hash(problem: str) -> str:
-    """Return the hash of the code behind a problem (registered name or import path), without
-    methods and round loop.
-    """
-    return _hash_modules(_find_modules(problem))
+    modules = _find_modules(problem, algorithm)
+    return _hash(f"{name} {module.digest}" for name, module in modules.items())[:16]
 
 
 def module_hashes(problem: str, algorithm: str) -> dict[str, str]:
@@ -118,7 +112,7 @@ _first_seen: dict[Path, str] = {}
 
 def look_again() -> None:
     """Read changed files again, in a process that outlives an edit (a notebook)."""
-    for cached in (source_hash, problem_hash, _reach, _load_module, _is_installed, find_code):
+    for cached in (source_hash, _reach, _load_module, _is_installed, find_code):
         cached.cache_clear()
 
 
@@ -163,7 +157,7 @@ def other_versions(recorded: str) -> bool:
     return any(entry != versions((entry.partition(" ")[0],)) for entry in recorded.split(", "))
 
 
-def _find_modules(problem: str, algorithm: str | None = None) -> dict[str, Module]:
+def _find_modules(problem: str, algorithm: str | None) -> dict[str, Module]:
     """Return the modules whose code counts for a pair, or for a problem alone, sorted by name."""
     starts = _name_modules(PROBLEMS, problem)
     if algorithm is not None:
@@ -180,10 +174,6 @@ def _name_modules(registry: Registry, name: str) -> set[str]:
     if path := registry.import_path(name):
         modules.add(path.partition(":")[0])
     return modules
-
-
-def _hash_modules(modules: dict[str, Module]) -> str:
-    return _hash(f"{name} {module.digest}" for name, module in modules.items())[:16]
 
 
 @cache

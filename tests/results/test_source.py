@@ -81,10 +81,10 @@ def test_code_that_a_pair_does_not_import_does_not_count():
 
 def test_a_problem_has_a_hash_without_methods_and_round_loop(project):
     project({"mine.py": PLAIN.format(1)})
-    before = source.problem_hash("mine:Mine")
+    before = source.source_hash("mine:Mine")
     assert before not in {source.source_hash("mine:Mine", name) for name in ("random", "ckb-ucb")}
     project({"mine.py": PLAIN.format(2)})
-    assert source.problem_hash("mine:Mine") != before
+    assert source.source_hash("mine:Mine") != before
 
 
 PLAIN = "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Mine(RKHS1D):\n    FACTOR = {}\n"

@@ -141,7 +141,7 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
         file.unlink()
     counted.CALLS.clear()
     counted.FAILED.clear()
-    monkeypatch.setattr(simulations, "problem_hash", lambda problem: "edited")
+    monkeypatch.setattr(simulations, "source_hash", lambda problem: "edited")
     play(tmp_path / "run")
     assert len(counted.CALLS) - len(counted.FAILED) == every
 
@@ -238,7 +238,7 @@ def test_short_runs_are_not_kept(counted, tmp_path, monkeypatch):
 
 
 def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulations, "problem_hash", lambda problem: "one")
+    monkeypatch.setattr(simulations, "source_hash", lambda problem: "one")
     (tmp_path / "run").mkdir()
     first, second = (SimulationStore(open_run(tmp_path / "run"), "p") for _ in range(2))
     assert second.get("a") is None
@@ -251,7 +251,7 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
 def test_a_bucket_is_listed_now_and_then(tmp_path, monkeypatch):
     """Not asked before every simulation, which would take longer than most of them."""
     listings, calls = [], RunFolder.calls
-    monkeypatch.setattr(simulations, "problem_hash", lambda problem: "one")
+    monkeypatch.setattr(simulations, "source_hash", lambda problem: "one")
     monkeypatch.setattr(RunFolder, "local", False)
     monkeypatch.setattr(RunFolder, "calls", lambda *args: listings.append(1) or calls(*args))
     first, second = (SimulationStore(open_run(tmp_path / "run"), "p") for _ in range(2))
