@@ -137,6 +137,8 @@ def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
     except CbobenchError as error:
         text = printable(f"{pair.label}: {describe_reason(error)}")
         return [Outcome(published, "not checked", text) for published in group]
+    if text := printable(stage.find_difference(pair.problem)):
+        return [Outcome(published, "differs", text) for published in group]
     try:
         return _play_again(problem, group)
     except CbobenchError as error:  # of the store, or of a damaged file

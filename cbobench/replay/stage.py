@@ -18,7 +18,7 @@ from cbobench.suite.cells import Pair
 from cbobench.suite.entries import Entry, SourceLine, build_problems
 from cbobench.suite.prepare import ALTERNATIVES, check_needs, prepare_problem
 from cbobench.suite.settings import ONE, count_parallel
-from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical
+from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, flatten_values
 
 REPLAYED = SourceLine(Path("replay"))
 
@@ -34,7 +34,7 @@ class Stage:
 
     data: Path | None = None
     imports: bool = False
-    _problems: dict[str, Problem] = field(default_factory=dict)
+    _problems: dict[str, tuple[Problem, Variant]] = field(default_factory=dict)
 
     def prepare(self, pair: Pair) -> Problem:
         """Return the prepared problem of a pair that can be played here.
@@ -46,10 +46,26 @@ class Stage:
         key = pair.problem.key
         if key not in self._problems:
             self._problems[key] = self._build(pair.problem)
-        self._check(pair.algorithm, self._problems[key])
-        return self._problems[key]
+        problem, _ = self._problems[key]
+        self._check(pair.algorithm, problem)
+        return problem
 
-    def _build(self, variant: Variant) -> Problem:
+    def find_difference(self, variant: Variant) -> str:
+        """Return what a run says otherwise of a prepared problem than the code at hand, or "".
+
+        An older run may say nothing.
+        """
+        _, current = self._problems[variant.key]
+        for name in ("inputs", "objective"):
+            said, here = getattr(variant, name), getattr(current, name)
+            if said is not None and canonical(said) != canonical(here):
+                return (
+                    f"its run.json gives {show(variant.title)} the {name} {show(said)}, here: "
+                    f"{show(here)}"
+                )
+        return ""
+
+    def _build(self, variant: Variant) -> tuple[Problem, Variant]:
         self._refuse_import(PROBLEMS, variant.name)
         entry = Entry(
             name=variant.name,
@@ -63,7 +79,7 @@ class Stage:
         current = prepare_problem(entry, problem, unprepared, REPLAYED, DataFolder(self.data))
         if current.key != variant.key:
             raise Misuse(f"another problem here ({describe_changes(variant, current)})")
-        return problem
+        return problem, current
 
     def _check(self, variant: Variant, problem: Problem) -> None:
         self._refuse_import(ALGORITHMS, variant.name)
@@ -94,14 +110,22 @@ def describe_reason(error: Exception) -> str:
 def find_contradiction(pair: Pair) -> str:
     """Return what a run says twice of a pair, and differently, or "".
 
-    The parameters that name a variant are among those that build it.
+    The parameters that name a variant are among those that build it, and so are the numbers that
+    fix the result; a text may stand there for a file, whose hash fixes the result.
     """
     for variant in (pair.problem, pair.algorithm):
-        for name, value in variant.given.items():
-            built = variant.settings.get(name)
-            if canonical(built) != canonical(value):
-                return (
-                    f"its run.json says {name} = {show(value)} in the name of "
-                    f"{show(variant.title)}, and {name} = {show(built)} in what builds it"
-                )
+        built = flatten_values(variant.settings)
+        numbers = {
+            name: value
+            for name, value in flatten_values(variant.values).items()
+            if isinstance(value, float | int) and isinstance(built.get(name), float | int)
+        }
+        for place, said in (("name", flatten_values(variant.given)), ("identity", numbers)):
+            for name, value in said.items():
+                if name and built.get(name) != value:
+                    return (
+                        f"its run.json says {name} = {show(value)} in the {place} of "
+                        f"{show(variant.title)}, and {name} = {show(built.get(name))} in what "
+                        "builds it"
+                    )
     return ""

@@ -202,6 +202,24 @@ def test_what_run_json_says_twice_and_differently_is_a_difference(forge):
     assert "says h = 0.5 in the name of 'rkhs-1d[h=0.5]', and h = 0.25 in what builds it" in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "text"),
+    [
+        ("algorithms", "settings", {"delta": 0.3}, "says delta = 0.05 in the identity of 'cei'"),
+        ("problems", "inputs", [["x", "number"]], "the inputs [['x', 'number']], here: "),
+        ("problems", "objective", ["cost", 1.0, -1.0], "the objective ['cost', 1.0, -1.0], here: "),
+    ],
+)
+def test_what_run_json_says_beside_its_identity_is_compared(forge, kind, name, value, text):
+    def change(content):
+        variant = next(v for v in content["grids"][0][kind] if v["name"] in ("cei", "gramacy"))
+        variant[name] = variant[name] | value if isinstance(value, dict) else value
+
+    texts = texts_of(forge({}, {"run.json": change}), "differs")
+    assert len(texts) == CELLS / (3 if kind == "algorithms" else 2)
+    assert all(text in said for said in texts.values())
+
+
 def test_another_method_here_is_not_checked(bundle, monkeypatch):
     """As one whose new parameter belongs to what identifies it."""
     stage = "cbobench.replay.stage.params"
