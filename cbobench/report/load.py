@@ -141,8 +141,7 @@ class Run:
         """Several runs read as one; of a cell that several hold, the first counts.
 
         Raises:
-            Misuse: a problem is another one in two of them, or a method's name stands for two
-                settings.
+            Misuse: a problem is another one in two of them.
         """
         joined = join_manifests([run.record for run in runs], [str(run.folder) for run in runs])
         return cls(Union([run.folder for run in runs]), joined)

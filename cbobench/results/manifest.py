@@ -422,7 +422,8 @@ def describe_changes(before: Variant, after: Variant) -> str:
 
     Of files of past measurements their hashes alone, as rows are long.
     """
-    changes = difference([before, after]) or {"name": [before.name, after.name]}
+    changes = difference([before, after]) if before.name == after.name else {}
+    changes = changes or {"name": [before.name, after.name]}
     return ", ".join(
         f"{name} {show(old)} → {show(new)}"
         for name, (old, new) in changes.items()

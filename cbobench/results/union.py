@@ -4,18 +4,20 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from cbobench.errors import Misuse, show
-from cbobench.results.bundle import bundle_schema
-from cbobench.results.manifest import VARIANT_KINDS, Manifest, VariantKind, describe_changes
+from cbobench.results.bundle import SUFFIX, bundle_schema
+from cbobench.results.manifest import Manifest, Pair, describe_changes
 from cbobench.results.reader import Reader
 from cbobench.results.rounds import equal_or_nan, select_cells
 from cbobench.results.schema import schema
+from cbobench.suite.cells import Grid
 from cbobench.suite.settings import describe_setup, ignores_setup
 from cbobench.suite.variants import Variant
 from cbobench.words import list_names
@@ -168,27 +170,68 @@ def _agree(left: dict[str, Any], right: dict[str, Any]) -> bool:
 def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manifest:
     """Return the manifest of several runs read as one.
 
+    A method whose title or label stands for another one in an earlier run is named by its run, too:
+    "cei (low-ours)".
+
     Args:
-        names: of the runs, for messages.
+        names: of the runs.
 
     Raises:
-        Misuse: a problem is another one in two of them, or a method's name stands for two settings.
+        Misuse: a problem is another one in two of them.
     """
-    for i, later in enumerate(manifests):
-        for earlier, name in zip(manifests[:i], names, strict=False):
-            for kind in VARIANT_KINDS:
-                _refuse_namesakes(kind, (earlier, name), (later, names[i]))
     # A run of a part of a suite lists all of it; the spelling that counts is that of the run that
     # has the cells.
     manifests = [manifest.without(set()) or manifest for manifest in manifests]
-    joined = manifests[0]
-    for manifest in manifests[1:]:
-        for grid in manifest.grids:
-            joined = joined.append_call(grid, joined.about, {})
+    short_names = [name.rpartition("/")[2].removesuffix(SUFFIX) for name in names]
+    if len({*short_names}) < len(names):
+        short_names = [*names]
     calls = tuple(call for manifest in manifests for call in manifest.invocations)
     suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
-    return Manifest(
-        " + ".join(suites), joined.about, joined.keep, joined.block, joined.grids, calls
+    joined = replace(manifests[0], suite=" + ".join(suites), grids=(), invocations=())
+    spelt: dict[str, Variant] = {}
+    for i, (manifest, name) in enumerate(zip(manifests, short_names, strict=True)):
+        for earlier, earlier_name in zip(manifests[:i], names, strict=False):
+            _refuse_namesakes((earlier, earlier_name), (manifest, names[i]))
+        spelt |= {
+            variant.key: _tell_apart(variant, spelt, name)
+            for variant in manifest.variants("algorithms").values()
+        }
+        for grid in manifest.grids:
+            joined = joined.append_call(_respell(grid, spelt), joined.about, {})
+    return replace(joined, invocations=calls)
+
+
+def _tell_apart(variant: Variant, earlier: Mapping[str, Variant], name: str) -> Variant:
+    """Return a method of a run as it is, or named by the run where its name stands for another one
+    earlier; a note says in what they differ.
+
+    Args:
+        earlier: the methods of earlier runs, by key.
+    """
+    for old in earlier.values():
+        if old.key != variant.key and {old.title, old.label} & {variant.title, variant.label}:
+            label = f"{variant.label} ({name})"
+            change = f"from {old.label} to {label}: {describe_changes(old, variant)}"
+            return earlier.get(variant.key) or replace(
+                variant,
+                given=variant.given | {"run": name},
+                label=label,
+                note="; ".join(filter(None, [variant.note, change])),
+            )
+    return variant
+
+
+def _respell(grid: Grid, spelt: Mapping[str, Variant]) -> Grid:
+    """Return a grid with its methods as they are spelt, by key."""
+
+    def rename(pair: Pair) -> Pair:
+        return replace(pair, algorithm=spelt[pair.algorithm.key])
+
+    return replace(
+        grid,
+        algorithms=tuple(spelt[variant.key] for variant in grid.algorithms),
+        pairs=tuple(map(rename, grid.pairs)),
+        unplayable=tuple((rename(pair), why) for pair, why in grid.unplayable),
     )
 
 
@@ -253,27 +296,16 @@ def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list
     ]
 
 
-def _refuse_namesakes(
-    kind: VariantKind, first: tuple[Manifest, str], second: tuple[Manifest, str]
-) -> None:
+def _refuse_namesakes(first: tuple[Manifest, str], second: tuple[Manifest, str]) -> None:
+    """Raise `Misuse` where a problem's title or label stands for another one in a second run."""
     (earlier, earlier_name), (later, later_name) = first, second
-    earlier_variants = list(earlier.variants(kind).values())
-    keys = {variant.key for variant in earlier_variants}
-    for variant in later.variants(kind).values():
-        if variant.key in keys:
-            continue
-        for old in earlier_variants:
-            if not {old.title, old.label} & {variant.title, variant.label}:
-                continue
-            changes = describe_changes(old, variant)
-            if kind == "problems":
+    earlier_problems = earlier.variants("problems").values()
+    keys = {problem.key for problem in earlier_problems}
+    for problem in later.variants("problems").values():
+        for old in earlier_problems if problem.key not in keys else ():
+            if {old.title, old.label} & {problem.title, problem.label}:
                 raise Misuse(
-                    f"{show(variant.label)} is another problem in {later_name} than in "
-                    f"{earlier_name} ({changes}); "
+                    f"{show(problem.label)} is another problem in {later_name} than in "
+                    f"{earlier_name} ({describe_changes(old, problem)}); "
                     "leave one of the runs out, or play it again"
                 )
-            raise Misuse(
-                f"{show(variant.label)} stands for two settings, from {earlier_name} to "
-                f"{later_name}: {changes}; "
-                "give one of them another label"
-            )

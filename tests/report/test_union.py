@@ -1,5 +1,5 @@
-"""Several runs and bundles as one table: the cells of all, each once; what has one name for two
-things is refused.
+"""Several runs and bundles as one table: the cells of all, each once; two methods of one name are
+told apart.
 """
 
 from __future__ import annotations
@@ -95,25 +95,33 @@ def test_a_mistyped_folder_among_several_is_refused(parts, capsys, option):
     assert (out, "is not a run folder" in err) == ("", True)
 
 
-@pytest.mark.parametrize(
-    ("change", "phrase"),
-    [
-        (
-            {"problems": [{"gramacy": {"noise_f": 0.5, "label": "gramacy"}}]},
-            "'gramacy' is another problem in ",
-        ),
-        (
-            {"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]},
-            "'cei' stands for two settings, from ",
-        ),
-    ],
-)
-def test_one_name_for_two_things_is_refused(parts, tmp_path, capsys, change, phrase):
-    second_run = cbobench.run(
-        SUITE | {"algorithms": ["random"]} | change, out=tmp_path / "other", cpus=0
-    )
+def test_one_problem_of_two_kinds_is_refused(parts, tmp_path, capsys):
+    noisy = {"problems": [{"gramacy": {"noise_f": 0.5, "label": "gramacy"}}]}
+    suite = SUITE | {"algorithms": ["random"]} | noisy
+    second_run = cbobench.run(suite, out=tmp_path / "other", cpus=0)
     assert main(["compare", str(parts[1]), str(second_run.folder), "--ranks"]) == 2
-    assert phrase in capsys.readouterr().err
+    assert "'gramacy' is another problem in " in capsys.readouterr().err
+
+
+def test_methods_of_one_name_are_told_apart_by_their_run(parts, tmp_path):
+    """By label, and by title, of which the settings of a suite are no part."""
+    other = [{"cei": {"delta": 0.2, "label": "cei"}}, "random"]
+    runs = {
+        "mine": parts[1],
+        "other": cbobench.run(SUITE | {"algorithms": other}, out=tmp_path / "other", cpus=0),
+        "late": cbobench.run(
+            SUITE | {"algorithms": ["cei"], "initial": {"sobol": 2}}, out=tmp_path / "late", cpus=0
+        ),
+    }
+    joined = cbobench.compare([*runs.values()], metric="R")
+    alone = [cbobench.compare(run, only="*/cei", metric="R").frame for run in runs.values()]
+    medians = dict(zip(joined.frame["algorithm_label"], joined.frame["regret"], strict=True))
+    del medians["random"]
+    assert [*medians] == ["cei", "cei (other)", "cei (late)"]
+    assert [*medians.values()] == [frame["regret"].item() for frame in alone]
+    assert "from cei to cei (other): delta 0.05 → 0.2" in str(joined)
+    pair = cbobench.compare([runs["mine"], runs["other"]], against="cei (other)", metric="r")
+    assert [*pair.frame["algorithm_label"]] == ["cei", "random"]
 
 
 def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch):
