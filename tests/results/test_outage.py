@@ -195,6 +195,18 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(
     assert len(cbobench.load_cells(run)) == 12
 
 
+def test_a_complete_run_is_shown_where_nothing_can_be_written(tmp_path, bucket, capsys):
+    command = ["run", "first", "--seeds", "1", "--cpus", "0", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    table = capsys.readouterr().out
+    read_only = PermissionError(errno.EROFS, "Read-only file system")
+    bucket(lambda count, name: read_only if name in ("upload", "create_dir") else None)
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == table
+    assert f"this call is not recorded: cannot write to {tmp_path / 'run'}: Read-only" in err
+
+
 def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucket):
     denied = OSError(
         "When uploading key 'x': AWS Error ACCESS_DENIED during PutObject operation: Access Denied"
