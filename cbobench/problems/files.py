@@ -91,11 +91,16 @@ def _find_large(frame: pd.DataFrame) -> list[str]:
 
 def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.DataFrame:
     import pandas as pd
+    from pyarrow.parquet import read_schema
 
     try:
+        header = compose(read_schema(file).names)
+        _refuse_repeated(source, header, header)  # pandas reads no such file
         frame = pd.read_parquet(file)
         if large := _find_large(frame):
             frame[large] = pd.read_parquet(file, columns=large, dtype_backend=EXACT)
+    except Misuse:
+        raise
     except Exception as error:  # pyarrow raises many kinds
         _refuse_unreadable(source, error)
     for name in texts(frame):
@@ -325,8 +330,12 @@ def refuse_doubled(source: Source, names: Iterable[str]) -> None:
     if source.path.suffix.lower() != ".csv":
         return
     _, header = next(list_rows(source.path))
+    _refuse_repeated(str(source), compose(header), names)
+
+
+def _refuse_repeated(source: str, header: Sequence[str], names: Iterable[str]) -> None:
     for name in names:
-        if (count := compose(header).count(name)) > 1:
+        if (count := header.count(name)) > 1:
             raise Misuse(
                 f"{source}: {count} columns are called {show(name)}; give them different names "
                 "in the file"

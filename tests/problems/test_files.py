@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cbobench.errors import Misuse
@@ -332,13 +334,19 @@ def test_an_index_called_like_a_column_is_one_line(tmp_path):
 
 @pytest.mark.parametrize("name", ["accuracy", "latency_ms", "rate"])
 @pytest.mark.parametrize("ignore", [[], "rest"])
-def test_a_role_of_two_columns_is_refused(tmp_path, name, ignore):
-    header, *rows = LINES
-    (tmp_path / "c.csv").write_text("\n".join([f"{header},{name}", *(f"{row},9" for row in rows)]))
+@pytest.mark.parametrize("file", ["c.csv", "c.parquet"])
+def test_a_role_of_two_columns_is_refused(tmp_path, name, ignore, file):
+    lines = [row.split(",") for row in LINES]
+    header = [*lines.pop(0), name]
+    rows = [[*row, "9"] for row in lines]
+    if file == "c.csv":
+        (tmp_path / file).write_text("\n".join(map(",".join, [header, *rows])))
+    else:
+        pq.write_table(pa.table([*zip(*rows, strict=True)], names=header), tmp_path / file)
     with pytest.raises(
-        Misuse, match=f"^rows 'c.csv': 2 columns are called '{name}'; give them different names"
+        Misuse, match=f"^rows '{file}': 2 columns are called '{name}'; give them different names"
     ):
-        prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ignore}))
+        prepare_class(UserTable, tmp_path, **(ROLES | {"ignore": ignore, "rows": file}))
 
 
 def test_two_columns_without_a_role_may_have_one_name(tmp_path):
