@@ -17,6 +17,7 @@ from typing import Any
 MOST_NAMES = 20  # names that an error lists; for more it gives their number and the nearest
 LONGEST = 500  # characters of the first line of an error
 SHORTEST = 3  # characters of the beginning of a name that name it
+LIKE, VERY_LIKE = 0.6, 0.75  # least similarity of a name that is meant, and of a further one
 SYNONYMS = {
     "plot": "figures",
     "draw": "figures",
@@ -54,8 +55,12 @@ SYNONYMS = {
     "replications": "seeds",
     "repetitions": "seeds",
     "feasible": "first_feasible",
+    "name": "suite",
+    "turbo": "scbo botorch-cei",
 }
-"""What other programs call a command, a key of a suite or a metric, by our name for it."""
+"""What other programs call a command, a key of a suite, a metric or a method, by our name for it, or
+our names.
+"""
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
     "\u2028\u2029"  # line separators
@@ -222,23 +227,25 @@ def words_of(noun: str, value: Any) -> list[str]:
 
 
 def nearest(text: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed name that is most likely meant, or None if none is close.
+    """Return the allowed name that is most likely meant, or None if none is close."""
+    return next(iter(find_near(text, allowed)), None)
 
-    One that other programs call so (`SYNONYMS`), else one with the same words in another order,
-    else the first by alphabet that begins so, else the one with the most letters in common.
+
+def find_near(text: str, allowed: Iterable[str]) -> list[str]:
+    """Return the allowed names that may be meant, the most likely first.
+
+    Those that other programs call so (`SYNONYMS`), those with the same words in another order, else
+    the first by alphabet that begins so; and the one with the most letters in common.
     """
     lower = {name.lower(): name for name in allowed}
     word = str(text)[:LONGEST].lower()
-    same = SYNONYMS.get(word, "")
-    if same in lower:
-        return lower[same]
     parts = sorted(re.split("[-_ ]", word))
-    close = [name for name in lower if sorted(re.split("[-_ ]", name)) == parts]
-    close += (
-        sorted(name for name in lower if name.startswith(word)) if len(word) >= SHORTEST else []
-    )
-    close += difflib.get_close_matches(word, list(lower), n=1, cutoff=0.6)
-    return lower[close[0]] if close else None
+    close = [name for name in SYNONYMS.get(word, "").split() if name in lower]
+    close += [name for name in lower if sorted(re.split("[-_ ]", name)) == parts]
+    if not close and len(word) >= SHORTEST:
+        close = sorted(name for name in lower if name.startswith(word))[:1]
+    close += difflib.get_close_matches(word, list(lower), n=1, cutoff=VERY_LIKE if close else LIKE)
+    return [lower[name] for name in dict.fromkeys(close)]
 
 
 def unknown(
@@ -261,10 +268,10 @@ def unknown(
         most: up to how many names all are listed, `MOST_NAMES` by default.
     """
     names = sorted({str(name) for name in allowed})
-    close = nearest(value, names) if isinstance(value, str) else None
+    close = find_near(value, names) if isinstance(value, str) else []
     parts = [f"{location}unknown {noun} {show(value)}"]
-    if close not in (None, value):
-        parts.append(f"did you mean {close!r}?")
+    if close and close[0] != value:
+        parts.append(f"did you mean {' or '.join(map(repr, close))}?")
     if len(names) <= (most or MOST_NAMES):
         parts.append(f"allowed: {', '.join(names) or 'none'}")
     else:

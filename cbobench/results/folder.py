@@ -29,6 +29,7 @@ from cbobench.results.reader import Address
 from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
 from cbobench.results.store import AtomicFile, first_line, is_transient, store_failure, writing
+from cbobench.words import list_names
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -180,26 +181,29 @@ class RunFolder(Address):
         try:
             content = json.loads(self._retry(call))
         except (FileNotFoundError, NotADirectoryError):
-            place = Path(self.uri)
-            beside = (
-                [file.parent.name for file in place.parent.glob(f"*/{relative}")]
-                if self.local
-                else []
-            )
-            close = nearest(place.name, beside)
-            remedy = "give the folder of a run"
-            # where `cbobench run` puts a suite of that name
-            inside = place.parent / RUNS / place.name
-            if self.local and (inside / relative).is_file():
-                remedy = f"did you mean {printable(str(inside))}?"
-            elif close:
-                remedy = f"did you mean {printable(str(place.with_name(close)))}?"
-            raise Misuse(f"{self} is not a run folder: it has no {relative}; {remedy}") from None
+            raise Misuse(f"{self} is not a run folder: {self._describe_absence(relative)}") from None
         except (ValueError, RecursionError) as error:
             raise DamagedRun(f"{self.path(relative)} is not JSON: {one_line(error)}") from error
         if not isinstance(content, dict):
             raise DamagedRun(f"{self.path(relative)} is not what cbobench writes")
         return content
+
+    def _describe_absence(self, relative: str) -> str:
+        """Return why there is no such file, and which run may be meant."""
+        place, remedy = Path(self.uri), "give the folder of a run"
+        if not self.local:
+            return f"it has no {relative}; {remedy}"
+        # the second is where `cbobench run` puts a suite of that name
+        runs = {
+            file.parent.name: file.parent
+            for pattern in ("*", f"{RUNS}/*")
+            for file in sorted(place.parent.glob(f"{pattern}/{relative}"))
+        }
+        if close := nearest(place.name, runs):
+            remedy = f"did you mean {printable(str(runs[close]))}?"
+        elif runs:
+            remedy += f": {printable(list_names(map(os.path.relpath, runs.values())))}"
+        return f"it {f'has no {relative}' if place.exists() else 'does not exist'}; {remedy}"
 
     def write_json(self, relative: str, content: dict[str, Any]) -> None:
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

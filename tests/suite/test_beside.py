@@ -261,11 +261,19 @@ def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypa
         ),
         (
             ["compare", "plant"],
-            "plant is not a run folder: it has no run.json; did you mean {here}/runs/plant?",
+            "plant is not a run folder: it does not exist; did you mean {here}/runs/plant?",
         ),
         (
-            ["compare", "plants"],
-            "plants is not a run folder: it has no run.json; give the folder of a run",
+            ["compare", "cities"],
+            "cities is not a run folder: it does not exist; give the folder of a run: runs/plant",
+        ),
+        (
+            ["compare", "runs"],
+            "runs is not a run folder: it has no run.json; give the folder of a run: runs/plant",
+        ),
+        (
+            ["show", "turbo"],
+            "unknown name 'turbo'; did you mean 'scbo' or 'botorch-cei' or 'furbo'?",
         ),
     ],
 )

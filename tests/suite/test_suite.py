@@ -50,6 +50,7 @@ WRONG = [
         ("horizon: 10", "horizont: 10"),
         r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?",
     ),
+    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; did you mean 'suite'"),
     (("horizon: 10", "horizon: ten"), "horizon is 'ten'; it must be a whole number"),
     (("horizon: 10", "horizon: 0"), "it must be a whole number of at least 1"),
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
