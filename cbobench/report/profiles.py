@@ -181,9 +181,11 @@ def profile_algorithms(selection: Selection) -> Comparison:
 
 
 def check_regret_known(run: Run, groups: Sequence[Group]) -> None:
-    """Make sure that a run records simple regret, and that it is defined on some problem, else it
-    is a `Misuse`.
+    """Make sure that a run records simple regret, of good cells, and that it is defined on some
+    problem, else it is a `Misuse`.
     """
+    if not any(group.n for group in groups):
+        raise Misuse("no cell was played to its end, so there is no profile; see cbobench status")
     if SIMPLE_REGRET not in run.cells:
         raise Misuse("profiles need the metric simple_regret, which this run does not record")
     absent = find_undefined_regret(groups)

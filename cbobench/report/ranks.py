@@ -24,7 +24,6 @@ from cbobench.words import list_names
 
 SharedSeeds = dict[tuple[str, int], frozenset[int]]
 """By arena, the seeds that all ranked algorithms were asked for."""
-SHOWN_GAPS = 3  # problems that a method lacks
 
 
 def rank_algorithms(selection: Selection) -> Comparison:
@@ -43,9 +42,13 @@ def rank_algorithms(selection: Selection) -> Comparison:
     notes = collect_fair_notes(selection, groups, "ranks")
     refuse_lacks(selection)
     titles, labels = _find_common_algorithms(groups)
+    absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
+    gaps = ", ".join(_describe_gaps(groups, absent))
     if len(titles) < 2:
+        lacking = f", which these lack: {gaps}" if absent else ""
         raise Misuse(
-            "ranks need two algorithms that have good cells on every problem; choose with --only"
+            f"ranks need two algorithms that have good cells on every problem{lacking}; choose "
+            "with --only"
         )
     # By arena: whatever the metric, the same seeds count.
     seeds = {
@@ -55,13 +58,15 @@ def rank_algorithms(selection: Selection) -> Comparison:
     rows: list[dict[str, Any]] = []
     counts, undecidable = [], []
     for quantity in quantities:
-        blocks, expected = _compute_medians(selection, titles, quantity, seeds)
+        blocks, without = _compute_medians(selection, titles, quantity, seeds)
+        expected = len(blocks) + len(without)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         beaten, is_judged = find_beaten(
             *compare_sides(stats.ranks(blocks, quantity.better or "lower").T)
         )
         is_decidable = bool(is_judged.all())
-        counts.append(f"{quantity.symbol} {len(blocks)}/{expected}")
+        count = f"{quantity.symbol} {len(blocks)}/{expected}"
+        counts.append(f"{count} (not on {list_names(without)})" if without else count)
         undecidable += [] if is_decidable else [f"{quantity.symbol} {len(blocks)}"]
         least = min(
             (rank for rank, lost in zip(average, beaten, strict=True) if not lost), default=np.nan
@@ -102,14 +107,10 @@ def rank_algorithms(selection: Selection) -> Comparison:
         note += (
             f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
         )
-    absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
     if shared := _describe_shared_seeds(groups, titles, seeds):
         note += f"\n{shared}"
     if absent:
-        note += (
-            "\nleft out, as they lack good cells on some problems: "
-            f"{', '.join(_describe_gaps(groups, absent))}"
-        )
+        note += f"\nleft out, as they lack good cells on some problems: {gaps}"
     columns, weights = ["algorithm", *(q.symbol for q in quantities)], [0, *range(len(quantities))]
     table = TextTable(columns, cells, f"{selection.title}: ranks", note, left=1, weights=weights)
     return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
@@ -141,19 +142,22 @@ def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, s
 
 def _compute_medians(
     selection: Selection, titles: list[str], quantity: Metric, seeds: SharedSeeds
-) -> tuple[Array, int]:
-    """Medians on the problems where all algorithms have one, (problems, algorithms), and of how
-    many problems.
+) -> tuple[Array, list[str]]:
+    """Medians on the problems where all algorithms have one, (problems, algorithms), and the labels
+    of the others.
     """
     medians: list[list[float]] = []
+    labels: list[str] = []
     for arena_groups in selection.arenas:
         if (arena_groups[0].arena, quantity.name) in selection.lacks:
             continue  # no method could have a value, so that equal medians would be no tie
         by_algorithm = {group.algorithm: group for group in arena_groups}
         shared = seeds[arena_groups[0].arena]
+        labels.append(arena_groups[0].problem_label)
         medians.append([_compute_median(by_algorithm[title], quantity, shared) for title in titles])
     values = np.array(medians).reshape(-1, len(titles))
-    return values[~np.isnan(values).any(axis=1)], len(values)
+    lacking = np.isnan(values).any(axis=1)
+    return values[~lacking], [label for label, lacks in zip(labels, lacking, strict=True) if lacks]
 
 
 def _describe_gaps(groups: list[Group], labels: Sequence[str]) -> list[str]:
@@ -162,9 +166,7 @@ def _describe_gaps(groups: list[Group], labels: Sequence[str]) -> list[str]:
     described = []
     for label in labels:
         held = {group.arena for group in groups if group.algorithm_label == label and group.n}
-        gaps = list_names(
-            [problem for arena, problem in arenas.items() if arena not in held], SHOWN_GAPS
-        )
+        gaps = list_names(problem for arena, problem in arenas.items() if arena not in held)
         described.append(f"{label} (on {gaps})")
     return described
 

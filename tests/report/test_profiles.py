@@ -221,6 +221,13 @@ def test_the_command_line_draws_profiles(run, tmp_path):
     assert set(pd.read_csv(tmp_path / "profile_made.csv")["label"]) == {"A"}
 
 
+def test_a_run_of_failed_cells_has_no_profile(tmp_path):
+    cells = {("P", "A"): {"simple_regret": [1.0] * 3}}
+    failed = make(tmp_path / "run", cells, seeds=range(3), failed={("P", "A"): range(3)})
+    with pytest.raises(Misuse, match="no cell was played to its end, so there is no profile; see"):
+        cbobench.compare(failed, profile=True)
+
+
 def test_profiles_in_python(run):
     figure = cbobench.plot(run, kind="profile", problem="Q", algorithm="A", size="single")
     line = next(line for line in figure.axes[0].get_lines() if line.get_gid() is None)

@@ -314,13 +314,15 @@ def test_a_label_is_that_of_the_run_that_has_the_cells(tmp_path):
 
 
 def test_what_ranks_leave_out_is_said_with_the_problems_it_lacks(tmp_path):
-    full = {(p, a): {"regret": [1.0, 2.0]} for p in "PQR" for a in "AB"}
-    part = {("P", "C"): {"regret": [0.0, 0.0]}}
+    full = {(p, a): {"regret": [1.0, 2.0]} for p in "PQRS" for a in "AB"}
+    full["S", "A"] = {"regret": [float("nan")] * 2}
+    one, part = {key: full[key] for key in full if key[1] == "A"}, {("P", "C"): full["P", "A"]}
     runs = [
-        make(tmp_path / "full", full, seeds=range(2)),
-        make(tmp_path / "part", part, seeds=range(2)),
+        make(tmp_path / name, cells, seeds=range(2))
+        for name, cells in (("full", full), ("part", part), ("one", one))
     ]
-    printed = str(cbobench.compare([str(run) for run in runs], ranks=True, metric="regret"))
-    assert "left out, as they lack good cells on some problems: C (on Q, R)" in " ".join(
-        printed.split()
-    )
+    printed = " ".join(str(cbobench.compare(runs[:2], ranks=True, metric="regret")).split())
+    assert "of those asked for: R 3/4 (not on S)" in printed
+    assert "left out, as they lack good cells on some problems: C (on Q, R, S)" in printed
+    with pytest.raises(Misuse, match=r"every problem, which these lack: C \(on Q, R, S\); choose"):
+        cbobench.compare(runs[1:], ranks=True)
