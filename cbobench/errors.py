@@ -58,8 +58,8 @@ SYNONYMS = {
     "name": "suite",
     "turbo": "scbo botorch-cei",
 }
-"""What other programs call a command, a key of a suite, a metric or a method, by our name for it, or
-our names.
+"""What other programs call a command, a key of a suite, a metric or a method, by our name or names
+for it.
 """
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals

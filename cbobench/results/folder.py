@@ -181,7 +181,9 @@ class RunFolder(Address):
         try:
             content = json.loads(self._retry(call))
         except (FileNotFoundError, NotADirectoryError):
-            raise Misuse(f"{self} is not a run folder: {self._describe_absence(relative)}") from None
+            raise Misuse(
+                f"{self} is not a run folder: {self._describe_absence(relative)}"
+            ) from None
         except (ValueError, RecursionError) as error:
             raise DamagedRun(f"{self.path(relative)} is not JSON: {one_line(error)}") from error
         if not isinstance(content, dict):
