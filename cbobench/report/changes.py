@@ -29,17 +29,16 @@ from cbobench.report.numbers import (
     format_interval,
     format_number,
 )
-from cbobench.report.paired import format_p, pair_by_seed
+from cbobench.report.paired import format_p, pool_problems
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import TextTable
 from cbobench.results.union import compare_setups
-from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
+from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
-ALL = "all problems"
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed: median [{around}]; n: seeds that both have; better and "
@@ -234,39 +233,7 @@ def _compare_cells(
                 | {"verdict": "not comparable", "reason": "no seed in which both are defined"}
             )
             continue
-        pairing = pair_by_seed(new, old, quantity)
-        apart = quantity.sign * (pairing.ordered_a - pairing.ordered_b)
-        rows.append(
-            quantity_row | {"before": medians[0], "after": medians[1], "apart": apart, **statistics}
-        )
-    return rows
-
-
-def _pool_problems(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row per algorithm and metric over the problems on which it changed, where these are
-    several.
-    """
-    problems: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for row in tests:
-        if row["apart"].any():
-            rows_by_problem = problems.setdefault((row["algorithm"], row["metric"]), {})
-            longest = rows_by_problem.get(row["problem"], row)
-            # Two horizons of one play are no two problems: the longer one counts.
-            if row["horizon"] >= longest["horizon"]:
-                rows_by_problem[row["problem"]] = row
-    rows = []
-    for (algorithm, metric), rows_by_problem in problems.items():
-        if len(parts := list(rows_by_problem.values())) > 1:
-            p, effect = signed_rank(*(row["apart"] for row in parts))
-            sums = {
-                name: sum(row[name] for row in parts)
-                for name in ("n", "expected", "wins", "ties", "losses")
-            }
-            horizons = {row["horizon"] for row in parts}
-            row = {"problem": None, "problem_label": ALL, "algorithm": algorithm, "metric": metric}
-            row["horizon"] = horizons.pop() if len(horizons) == 1 else None
-            row |= {"algorithm_label": parts[0]["algorithm_label"], "parts": parts}
-            rows.append(row | sums | {"p": p, "effect": effect})
+        rows.append(quantity_row | {"before": medians[0], "after": medians[1], **statistics})
     return rows
 
 
@@ -279,7 +246,7 @@ def judge_rows(rows: list[dict[str, Any]], factor: float) -> list[dict[str, Any]
         factor: medians that differ by less are no change.
     """
     tests = [row for row in rows if "apart" in row]
-    rows = [*rows, *_pool_problems(tests)]
+    rows = [*rows, *pool_problems(row for row in tests if row["apart"].any())]
     _give_verdicts([row for row in rows if "p" in row], factor)
     for row in tests:
         del row["apart"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cbobench.errors import Misuse, printable, show, unknown
 from cbobench.report.latex import WIDTHS, render_latex
 from cbobench.report.text_table import INTERVAL, Best, Code, Marked, TextTable, explain_bold
-from cbobench.words import encodable, join_words
+from cbobench.words import count_noun, encodable, join_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,10 +58,19 @@ def render(
     if style == "latex":
         return render_latex(table, size or "single", intervals)
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
-    table = _clean_table(table, encoding)
+    table = _cut_rows(_clean_table(table, encoding))
     width = width or terminal_width()
     table = _fit_width(table, width) if table.weights or table.brief else table
     return encodable(_render_terminal(table, width), encoding)
+
+
+def _cut_rows(table: TextTable) -> TextTable:
+    """The table with the rows that a terminal shows, and a line on how to see the others."""
+    if not table.shown:
+        return table
+    more = count_noun(len(table.rows) - len(table.shown), "further row")
+    note = f"{table.note}\n{more}: --only 'PROBLEM/*' shows those of a problem, --format csv all"
+    return replace(table, rows=[table.rows[i] for i in table.shown], note=note)
 
 
 def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:

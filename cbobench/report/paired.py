@@ -37,9 +37,17 @@ from cbobench.stats.paired_tests import (
     find_beaten,
     find_winner,
     holm,
+    signed_rank,
 )
 from cbobench.words import count_noun, list_names
 
+ALL = "all problems"
+MOST_ROWS = 10  # of problems, below those over all problems
+SUMMED = ("n", "expected", "wins", "ties", "losses")
+POOLED = (
+    f"{ALL}: ranks of each problem's differences, summed; Holm over these rows of a metric; better "
+    "on: problems with an effect above 0"
+)
 NO_WINNER = "no method is significantly better than all others"
 
 PAIRED = (
@@ -104,8 +112,8 @@ def pair_by_seed(group: Group, reference: Group, quantity: Metric) -> Pairing:
 
 
 def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[str, Any]:
-    """The fields of `Difference` for one - other, and `defined`: in how many of the n seeds both
-    are.
+    """The fields of `Difference` for one - other; `defined`: in how many of the n seeds both are;
+    and `apart`, (n,): by how much the one is better.
 
     Where a seed of one never got there, it has lost: median, test, effect and wins count it (the
     median may then be infinite); the mean cannot.
@@ -124,7 +132,8 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
         )
         statistics = difference(pairing.ordered_a, pairing.ordered_b, better)
         statistics = replace(statistics, **means, median=median, median_low=low, median_high=high)
-    return asdict(statistics) | {"defined": defined}
+    apart = quantity.sign * (pairing.ordered_a - pairing.ordered_b)
+    return asdict(statistics) | {"defined": defined, "apart": apart}
 
 
 def _common_seeds(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -324,18 +333,29 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
             f"{selection.run.folder} holds no two algorithms with values on one problem: nothing "
             "to pair"
         )
+    pooled = _pool_rows(frame) if titles is not None else []
+    frame = frame.drop(columns="apart")
     if selection.by == "algorithm":
         order = list(dict.fromkeys(group.algorithm for group in selection.groups))
         frame = frame.sort_values(
             "algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True
         )
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
+    undecidable = _describe_undecidable(frame)
     lines = [
         PAIRED.format(around=describe_median_interval(frame["n"]), family=family),
-        *_describe_undecidable(frame),
+        *(f"problem by problem {line}" if pooled else line for line in undecidable),
     ]
-    lines += _count_problems(frame, selection.shown) if titles is not None else []
+    shown: list[int] = []
+    if pooled:
+        lines.append(POOLED)
+        first = frame["p_holm"].sort_values(kind="stable").index[:MOST_ROWS]
+        shown = [*range(len(pooled)), *(len(pooled) + i for i in sorted(first))]
+        columns = [*frame, "better_on", "worse_on"]
+        frame = pd.DataFrame([*pooled, *frame.to_dict("records")], columns=columns)
+        frame = frame.astype(dict.fromkeys(("horizon", "better_on", "worse_on"), "Int64"))
     table = render_differences(frame, selection, "\n".join(lines))
+    table = replace(table, shown=shown if len(shown) < len(frame) else ())
     return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
 
 
@@ -388,32 +408,48 @@ def _name_family(frame: pd.DataFrame) -> list[str]:
     return ["metric", "horizon"] if several else ["metric"]
 
 
-def _count_problems(frame: pd.DataFrame, quantities: list[Metric]) -> list[str]:
-    """On how many problems each algorithm is better, worse, or neither, a line each where there are
-    several problems.
+def pool_problems(tests: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
+    """A row per algorithm and metric that has rows of several problems, with the test whose strata
+    these are (see `signed_rank`), and `parts`, the rows behind it.
 
-    Of several T of a problem the longest counts.
+    Args:
+        tests: rows with `apart` (see `pair_difference`).
     """
-    symbols = {
-        quantity.name: f"{quantity.symbol}: " for quantity in quantities if len(quantities) > 1
-    }
-    longest = frame[frame["n"] > 0].sort_values("horizon", kind="stable")
-    longest = longest.drop_duplicates(
-        ["problem_label", "metric", "algorithm"], keep="last"
-    ).sort_index()
-    lines = []
-    for (metric, _), rows in longest.groupby(["metric", "algorithm"], sort=False):
-        significant = rows["p_holm"] < SIGNIFICANT
-        better, worse = (int((significant & (sign * rows["effect"] > 0)).sum()) for sign in (1, -1))
-        if len(rows) > 1:
-            rival = " or ".join(rows["against_label"].unique())
-            names = f"{rows['algorithm_label'].iloc[0]} is better than {rival}"
-            lines.append(
-                f"{symbols.get(str(metric), '')}{names} on {better} of {len(rows)} problems, "
-                f"worse on {worse}, no "
-                f"significant difference on {len(rows) - better - worse}"
-            )
-    return lines
+    problems: dict[tuple[str, str], dict[str, Mapping[Any, Any]]] = {}
+    for row in tests:
+        rows_by_problem = problems.setdefault((row["algorithm"], row["metric"]), {})
+        longest = rows_by_problem.get(row["problem"], row)
+        # Two horizons of one play are no two problems: the longer one counts.
+        if row["horizon"] >= longest["horizon"]:
+            rows_by_problem[row["problem"]] = row
+    rows = []
+    for (algorithm, metric), rows_by_problem in problems.items():
+        if len(parts := list(rows_by_problem.values())) > 1:
+            p, effect = signed_rank(*(row["apart"] for row in parts))
+            sums = {name: sum(row[name] for row in parts) for name in SUMMED}
+            horizons = {row["horizon"] for row in parts}
+            row = {"problem": None, "problem_label": ALL, "algorithm": algorithm, "metric": metric}
+            row["horizon"] = horizons.pop() if len(horizons) == 1 else None
+            row |= {"algorithm_label": parts[0]["algorithm_label"], "parts": parts}
+            rows.append(row | sums | {"p": p, "effect": effect})
+    return rows
+
+
+def _pool_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of `differences` over all problems; those of a metric are a family of tests."""
+    rows = pool_problems(frame[frame["n"] > 0].to_dict("records"))
+    for row in rows:
+        parts = row.pop("parts")
+        row["defined"] = sum(part["defined"] for part in parts)
+        row["against_label"] = " or ".join(dict.fromkeys(part["against_label"] for part in parts))
+        row["better_on"], row["worse_on"] = (
+            sum(sign * part["effect"] > 0 for part in parts) for sign in (1, -1)
+        )
+    for metric in {row["metric"] for row in rows}:
+        family = [row for row in rows if row["metric"] == metric]
+        for row, p in zip(family, holm([row["p"] for row in family]).tolist(), strict=True):
+            row["p_holm"] = p
+    return rows
 
 
 def describe_need(
@@ -465,7 +501,7 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     rows = frame.to_dict("records")
     columns = {"problem": [row["problem_label"] for row in rows]}
     if frame["horizon"].nunique() > 1:
-        columns["T"] = [str(row["horizon"]) for row in rows]
+        columns["T"] = ["–" if pd.isna(row["horizon"]) else str(row["horizon"]) for row in rows]
     metrics = dict.fromkeys(frame["metric"])
     if len(metrics) > 1:
         columns["metric"] = [quantities[row["metric"]].symbol for row in rows]
@@ -521,6 +557,9 @@ def _format_difference(row: Mapping[Any, Any]) -> str:
     """A median difference with its mark, and in how many seeds both are defined where that is not
     all.
     """
+    if pd.isna(row["problem"]):
+        text = f"better on {row['better_on']}, worse on {row['worse_on']}"
+        return Marked(text) if row["p_holm"] < SIGNIFICANT else text
     text = format_interval(row["median"], row["median_low"], row["median_high"])
     text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
     return Marked(text) if row["p_holm"] < SIGNIFICANT else text

@@ -42,6 +42,7 @@ class TextTable:
             out, nor is any column where there are none.
         folded: whether the first column is in lines of its own, above the rows that share it.
         brief: columns that may be shown without intervals, by position; the first gives way first.
+        shown: positions of the rows that a terminal shows; all where there are none.
         caption: what stands with it in a paper; by default its title and the note's first line.
     """
 
@@ -54,6 +55,7 @@ class TextTable:
     folded: bool = False
     brief: Sequence[int] = ()
     caption: str = ""
+    shown: Sequence[int] = ()
 
     def with_note(self, sentences: Sequence[str]) -> TextTable:
         """The table with one more line below it."""

@@ -17,7 +17,7 @@ from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
-from cbobench.report.paired import differences, pair_by_seed
+from cbobench.report.paired import differences
 from cbobench.report.quantities import (
     fill_unreached,
     find_first_rounds,
@@ -240,7 +240,6 @@ class Field:
                 by_title[row["problem"], row[one]] for one in ("algorithm", "against")
             )
             shared = np.intersect1d(group.seeds, reference.seeds)
-            pairing = pair_by_seed(group, reference, quantity)
             pairs.append(
                 Pair(
                     problem=plain(row["problem_label"]),
@@ -249,7 +248,7 @@ class Field:
                     seeds=row["n"],
                     median=find_median_over(group, shared, quantity),
                     own_median=find_median_over(reference, shared, quantity),
-                    apart=tuple((pairing.ordered_b - pairing.ordered_a).tolist()),
+                    apart=tuple(row["apart"].tolist()),
                     p=row["p_holm"],
                 )
             )

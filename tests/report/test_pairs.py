@@ -15,6 +15,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
+from cbobench.stats.paired_tests import signed_rank
 from tests.report.made import asked_again, make
 
 N = 20
@@ -63,37 +64,53 @@ def test_differences_by_hand(run):
     np.testing.assert_allclose(frame["p_holm"], holm_by_hand(list(frame["p"])), rtol=1e-12)
 
 
-def test_problems_are_counted_for_the_reader(tmp_path, run):
-    """On P the rival is worse, on Q better, on R neither; of two T of a problem the latest
-    counts.
+def test_a_row_over_all_problems_leads(tmp_path, run):
+    """With problems as strata: on P and Q the rival is worse, on R better; of two T of a problem
+    the latest counts.
     """
-    values = {
-        "P": {"A": A, "B": B},
-        "Q": {"A": B, "B": A},
-        "R": {"A": A, "B": A + np.where(np.arange(N) % 2, 1.0, -1.0)},
-    }
-    counts = "B is better than A on 1 of 3 problems, worse on 1, no significant difference on 1"
+    near = A + RNG.normal(0.2, 1, N)
+    values = {"P": {"A": A, "B": B}, "Q": {"A": A, "B": near}, "R": {"A": B, "B": A, "C": A}}
     folder = make_run(tmp_path / "three", values)
-    assert f"\n{counts}" in str(cbobench.compare(folder, metric="regret", against="A"))
-    assert f"\nR: {counts}\nV⁺: B is better than A on 0 of 3" in str(
-        cbobench.compare(folder, metric=["regret", "V+"], against="A")
+    compared = cbobench.compare(folder, metric=["regret", "V+"], against="A")
+    lead = compared.frame.iloc[0]
+    assert (lead["p"], lead["effect"]) == signed_rank(A - B, A - near, B - A)
+    assert (lead["problem_label"], lead["n"], lead["better_on"], lead["worse_on"]) == (
+        "all problems",
+        3 * N,
+        1,
+        2,
     )
+    assert lead["p_holm"] == lead["p"], "each metric is a family, and C has one problem"
+    assert "better on 1, worse on 2" in str(compared)
     longer = asked_again(
         tmp_path / "longer",
         partial(make_run, tmp_path / "longer", values),
         200,
-        [partial(make_run, tmp_path / "longer", values | {"Q": values["P"]}, horizon=200)],
+        [partial(make_run, tmp_path / "longer", values | {"R": values["P"]}, horizon=200)],
     )
-    assert "B is better than A on 0 of 3 problems, worse on 2," in str(
-        cbobench.compare(longer, metric="regret", against="A")
-    )
-    every = str(cbobench.compare(longer, metric="regret", against="A", horizon="all"))
-    assert "B is better than A on 0 of 3 problems, worse on 2," in every
+    for options in ({}, {"horizon": "all"}):
+        frame = cbobench.compare(longer, metric="regret", against="A", **options).frame
+        assert frame["worse_on"][0] == 3
     for alone in (
         cbobench.compare(run, metric="regret", against="A"),
         cbobench.compare(folder, best=True),
     ):
-        assert "is better than" not in str(alone)
+        assert "all problems" not in str(alone)
+
+
+def test_a_terminal_shows_ten_rows_of_problems(tmp_path):
+    """Those of the least p, in the order of all; other formats show all."""
+    methods = {"A": A, "B": A + 1} | {f"C{i}": A + RNG.normal(0, 9, N) for i in range(5)}
+    compared = cbobench.compare(
+        make_run(tmp_path / "run", dict.fromkeys("PQR", methods)), metric="regret", against="A"
+    )
+    printed = str(compared)
+    assert printed.count("20/20") == 10
+    assert printed.count(" B ") == 4
+    assert (
+        "\n8 further rows: --only 'PROBLEM/*' shows those of a problem, --format csv all" in printed
+    )
+    assert compared.render("markdown").count("20/20") == 18
 
 
 def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
@@ -107,6 +124,7 @@ def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
     several = cbobench.compare(folder, metric="regret", against=["A", "B"])
     frame = several.frame.set_index(["problem_label", "algorithm_label"])
     assert frame["against_label"].to_dict() == {
+        ("all problems", "C"): "A or B",
         ("P", "B"): "A",
         ("P", "C"): "A",
         ("Q", "A"): "B",
@@ -115,7 +133,6 @@ def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
         ("R", "C"): "A",
     }
     assert frame.loc[("Q", "C"), "median"] == pytest.approx(2)
-    assert "C is better than A or B on 0 of 3 problems, worse on 2" in str(several)
     with pytest.raises(Misuse, match="unknown algorithm"):
         cbobench.compare(folder, metric="regret", against=["A", "nobody"])
 
@@ -158,7 +175,7 @@ def test_a_seed_that_never_got_there_has_lost_and_two_are_tied(tmp_path):
     compared = cbobench.compare(
         make(tmp_path / "run", cells, seeds=range(N)), metric="r", against="B"
     )
-    (_, row), (_, tie) = compared.frame.iterrows()
+    _, (_, row), (_, tie) = compared.frame.iterrows()
     assert (row["n"], row["defined"], row["wins"], row["losses"]) == (20, 5, 5, 15)
     assert (row["mean"], row["median"], row["median_high"]) == (-1.0, np.inf, np.inf), (
         "the mean is of the five"
