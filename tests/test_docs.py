@@ -21,10 +21,12 @@ from matplotlib.image import imread
 import cbobench
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
+from cbobench.cli import main, make_parser
 from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from cbobench.report.figures import find_recipes
+from cbobench.report.quantities import ROUNDS_TO_TARGET, quantities
 from docs.results import gallery, pictures
 from docs.results.field_groups import is_rival, page_of
 from docs.results.field_numbers import open_fields
@@ -273,11 +275,46 @@ def test_pages_say_which_of_botorchs_methods_count_points_under_way():
         assert not re.search(r"BoTorch's methods ignore", text), path.name
 
 
+OURS = re.compile("(?!mine|my-)[a-z]")
+
+
+def find_wrong_commands(text: str) -> list[str]:
+    """Commands in running text that the parser does not take, or that name a file, a suite, a
+    method or a metric that there is not. `compare --ranks` is an option alone, words in capitals
+    stand for others, what a block of the page has there is, and what is mine is the reader's.
+    """
+    commands = next(a for a in make_parser()._actions if a.dest == "command").choices
+    blocks = "".join(code for _, code in BLOCK.findall(text))
+    suites = "".join(path.read_text(encoding="utf-8") for path in resources.suites().values())
+    known = {*ALGORITHMS.names(), *resources.suites(), *quantities(), ROUNDS_TO_TARGET}
+    wrong = []
+    for span in re.findall(r"`(\w(?:[^`\n]|\n(?!\n))*)`", BLOCK.sub("", text)):
+        name, *words = span.removeprefix("cbobench").split() or [""]
+        if name not in commands:
+            wrong += [span] * bool(re.match("cbobench [a-z]", span))
+            continue
+        words = shlex.split(" ".join(words).replace("$CLONE/", ""))
+        options = [word for word in words if word.startswith("--")]
+        is_wrong = not {*options} <= {*commands[name]._option_string_actions}
+        if words and words[0] not in options:
+            try:
+                make_parser().parse([name, *("5" if word == "K" else word for word in words)])
+            except Misuse:
+                is_wrong = True
+        for before, word in itertools.pairwise([name, *words]):
+            if word.startswith("docs/"):
+                is_wrong |= not [*ROOT.glob(word)]
+            elif before in ("run", "check", "--against", "--metric") and OURS.match(word):
+                is_wrong |= not (
+                    {word} & known or word in blocks or f"label: {word}" in suites
+                ) and (word.partition("[")[0] not in known)
+        wrong += [span] * is_wrong
+    return wrong
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_that_a_page_only_names_exist(page):
     """Blocks in no language are forms of a command; so is what stands in backticks."""
-    from cbobench.cli import make_parser
-
     text = (ROOT / page).read_text(encoding="utf-8")
     lines = [
         line for language, code in BLOCK.findall(text) if not language for line in code.splitlines()
@@ -285,10 +322,41 @@ def test_commands_that_a_page_only_names_exist(page):
     for line in lines:
         if line.startswith("cbobench ") and "SUITE" not in line:
             make_parser().parse(shlex.split(line.split("  #")[0])[1:])
-    commands = next(a for a in make_parser()._actions if a.dest == "command").choices
-    assert set(re.findall(r"`cbobench ([a-z]+)", text)) <= set(commands)
+    assert find_wrong_commands(text) == []
     for target in re.findall(r"`make ([a-z-]+)", text):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.M), target
+
+
+def test_wrong_commands_in_running_text_are_found():
+    wrong = [
+        "cbobench rank RUN",
+        "cbobench compare RUN --rank",
+        "compare --rank",
+        "compare RUN --horizon ten",
+        "run first --seeds",
+        "verify docs/results/no-*.zip",
+        "cbobench run no_suite",
+        "compare RUN --metric regrets",
+        "cbobench compare RUN --against ckb",
+    ]
+    right = ["compare runs/mine docs/results/low-*.zip --ranks", "verify RUN --replay K", "run"]
+    text = "".join(f"`{span}`, " for span in [*wrong, *right])
+    assert find_wrong_commands(text) == wrong
+
+
+def test_the_command_for_several_runs_takes_a_method_of_its_bundles_in_other_settings(
+    tmp_path, monkeypatch, capsys
+):
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`(compare runs/mine [^`]*zip[^`]*)`", page)
+    suite = {"suite": "mine", "horizon": 60, "seeds": 1, "initial": {"sobol": 10}}
+    suite["problems"] = [{"gardner-1": {"noise_f": 0.0, "noise_g": 0.0}}]
+    monkeypatch.chdir(tmp_path)
+    cbobench.run(suite | {"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]}, cpus=0)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    words = [sorted(map(str, Path().glob(w))) if "*" in w else [w] for w in command.split()]
+    assert main([*itertools.chain(*words)]) == 0
+    assert " cei (low-ours) " in capsys.readouterr().out
 
 
 def anchors(page: Path) -> set[str]:
