@@ -77,14 +77,13 @@ def rank_algorithms(selection: Selection) -> Comparison:
                 "algorithm": algorithm,
                 "algorithm_label": labels[algorithm],
                 "rank": rank,
-            }
-            row |= {
                 "blocks": len(blocks),
                 "expected": expected,
                 "friedman_p": stats.friedman(blocks)[1],
+                "beaten": bool(lost) if is_decidable else None,
+                "best": bool(is_decidable and not lost and rank == least),
             }
-            row |= {"beaten": bool(lost) if is_decidable else None}
-            rows.append(row | {"best": bool(is_decidable and not lost and rank == least)})
+            rows.append(row)
     frame = pd.DataFrame(rows)
     # The table is by the rank in its first metric; rows are metric by metric, and NaN is last.
     first_ranks = {row["algorithm"]: row["rank"] for row in rows[: len(titles)]}

@@ -188,10 +188,20 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
     calls = tuple(call for manifest in manifests for call in manifest.invocations)
     suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
     joined = replace(manifests[0], suite=" + ".join(suites), grids=(), invocations=())
+    problems: dict[str, Variant] = {}
+    holders: dict[str, str] = {}
     spelt: dict[str, Variant] = {}
-    for i, (manifest, name) in enumerate(zip(manifests, short_names, strict=True)):
-        for earlier, earlier_name in zip(manifests[:i], names, strict=False):
-            _refuse_namesakes((earlier, earlier_name), (manifest, names[i]))
+    for manifest, name in zip(manifests, short_names, strict=True):
+        own = {variant.key: variant for variant in manifest.variants("problems").values()}
+        for key, problem in own.items():
+            if key not in problems and (old := _find_namesake(problem, problems)):
+                raise Misuse(
+                    f"{show(problem.label)} is another problem in {name} than in "
+                    f"{holders[old.key]} ({describe_changes(old, problem)}); leave one of the runs "
+                    "out, or play it again"
+                )
+        problems |= own
+        holders |= dict.fromkeys(own, name)
         spelt |= {
             variant.key: _tell_apart(variant, spelt, name)
             for variant in manifest.variants("algorithms").values()
@@ -201,6 +211,18 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
     return replace(joined, invocations=calls)
 
 
+def _find_namesake(variant: Variant, earlier: Mapping[str, Variant]) -> Variant | None:
+    """Return another variant, of some by key, whose title or label is one of its own."""
+    return next(
+        (
+            old
+            for old in earlier.values()
+            if old.key != variant.key and {old.title, old.label} & {variant.title, variant.label}
+        ),
+        None,
+    )
+
+
 def _tell_apart(variant: Variant, earlier: Mapping[str, Variant], name: str) -> Variant:
     """Return a method of a run as it is, or named by the run where its name stands for another one
     earlier; a note says in what they differ.
@@ -208,17 +230,17 @@ def _tell_apart(variant: Variant, earlier: Mapping[str, Variant], name: str) -> 
     Args:
         earlier: the methods of earlier runs, by key.
     """
-    for old in earlier.values():
-        if old.key != variant.key and {old.title, old.label} & {variant.title, variant.label}:
-            label = f"{variant.label} ({name})"
-            change = f"from {old.label} to {label}: {describe_changes(old, variant)}"
-            return earlier.get(variant.key) or replace(
-                variant,
-                given=variant.given | {"run": name},
-                label=label,
-                note="; ".join(filter(None, [variant.note, change])),
-            )
-    return variant
+    old = _find_namesake(variant, earlier)
+    if old is None or variant.key in earlier:
+        return variant if old is None else earlier[variant.key]
+    label = f"{variant.label} ({name})"
+    change = f"from {old.label} to {label}: {describe_changes(old, variant)}"
+    return replace(
+        variant,
+        given=variant.given | {"run": name},
+        label=label,
+        note="; ".join(filter(None, [variant.note, change])),
+    )
 
 
 def _respell(grid: Grid, spelt: Mapping[str, Variant]) -> Grid:
@@ -294,18 +316,3 @@ def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list
         f"{', '.join(f'{word} for {list_names(names)}' for word, names in by_word.items())}"
         for key, by_word in methods.items()
     ]
-
-
-def _refuse_namesakes(first: tuple[Manifest, str], second: tuple[Manifest, str]) -> None:
-    """Raise `Misuse` where a problem's title or label stands for another one in a second run."""
-    (earlier, earlier_name), (later, later_name) = first, second
-    earlier_problems = earlier.variants("problems").values()
-    keys = {problem.key for problem in earlier_problems}
-    for problem in later.variants("problems").values():
-        for old in earlier_problems if problem.key not in keys else ():
-            if {old.title, old.label} & {problem.title, problem.label}:
-                raise Misuse(
-                    f"{show(problem.label)} is another problem in {later_name} than in "
-                    f"{earlier_name} ({describe_changes(old, problem)}); "
-                    "leave one of the runs out, or play it again"
-                )

@@ -100,7 +100,7 @@ def test_one_problem_of_two_kinds_is_refused(parts, tmp_path, capsys):
     suite = SUITE | {"algorithms": ["random"]} | noisy
     second_run = cbobench.run(suite, out=tmp_path / "other", cpus=0)
     assert main(["compare", str(parts[1]), str(second_run.folder), "--ranks"]) == 2
-    assert "'gramacy' is another problem in " in capsys.readouterr().err
+    assert "'gramacy' is another problem in other than in mine (noise_f" in capsys.readouterr().err
 
 
 def test_methods_of_one_name_are_told_apart_by_their_run(parts, tmp_path):
