@@ -38,7 +38,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.children import become_worker, spawn
-from cbobench.sweep.cluster import Code, check_nodes, prepare_worker
+from cbobench.sweep.cluster import Code, prepare_worker
 from cbobench.sweep.executors import ExecutorDied, pickle_problem, unpickle_problem
 from cbobench.sweep.interrupt import disregard_signals
 from cbobench.sweep.messages import (
@@ -219,8 +219,6 @@ def serve_ray(link: Any) -> None:
     try:
         ray = start_ray(join.cpus, join.address, join.code)
         adopt_orphans()
-        if join.code is not None:
-            check_nodes(ray, join.folder, join.code, driver)
         client = RayClient(ray, join, inbox)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
         cpus = client.cpus()

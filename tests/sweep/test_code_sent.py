@@ -1,23 +1,16 @@
-"""What is sent to a cluster, and what its nodes answer before they play."""
+"""What is sent to a cluster."""
 
 from __future__ import annotations
 
-import os
 import sys
 import zipfile
-from dataclasses import replace
-from functools import cache
 
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.errors import Misuse
-from cbobench.results import lease
-from cbobench.results.lease import TEMPORARY, Lease, find_leftovers
-from cbobench.results.source import libraries, look_again, source_hash
+from cbobench.results.source import look_again, source_hash
 from cbobench.sweep import cluster
-from cbobench.sweep.plan import plan
 
 CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Random):\n    pass\n"
 
@@ -86,79 +79,3 @@ def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
     ):
         cbobench.run(small_suite(), out=user_modules / "new" / "run", ship=True)
     assert not (user_modules / "new").exists()
-
-
-@pytest.fixture
-def claimed(small_suite, tmp_path, monkeypatch):
-    """The folder of a run that is about to be played; nobody waits for files that do not come."""
-    monkeypatch.setattr(lease, "VISIBLE_WITHIN", 0.0)
-    monkeypatch.setattr(cluster, "VISIBLE_WITHIN", 0.0)
-    todo = plan(Call(small_suite(), out=tmp_path / "run", cpus=0))
-    with Lease(todo.folder, todo.tasks.cells) as held:
-        yield held.folder
-
-
-@cache
-def pair_here():
-    """A pair, its source hash and its libraries, as a driver sends them to a node."""
-    return "rkhs-1d", "ckb-ucb", source_hash("rkhs-1d", "ckb-ucb"), libraries()
-
-
-def test_a_node_that_is_as_it_must_be(claimed):
-    mark = cluster.marker_of("5f" * 28)
-    answer = cluster.check_here(claimed, mark, [pair_here()])
-    assert answer == ""
-    assert [*find_leftovers(claimed, "")] == [], "its driver lives"
-    assert TEMPORARY.fullmatch(mark)[2] == str(os.getpid()), "who is asked whether it does"
-    assert {*claimed.listing("drivers")} == {mark, f"{claimed.driver}.json"}
-    cluster.refuse_wrong_nodes(claimed, {mark: ("host-1", answer)})
-    assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"], "nothing is left"
-
-
-@pytest.mark.parametrize(
-    ("pairs", "says"),
-    [
-        ({2: "0"}, "has other code for rkhs-1d / ckb-ucb: .*--ship, then run again"),
-        (
-            {3: "numpy 1.0, scipy 1.0"},
-            "has other libraries .*; install the same on every machine, then run",
-        ),
-        ({1: "nowhere:X"}, "cannot play rkhs-1d / nowhere:X: cannot import 'nowh.*--ship"),
-    ],
-)
-def test_a_node_with_other_code(claimed, pairs, says):
-    answer = cluster.check_here(
-        claimed, "n1", [tuple(pairs.get(i, word) for i, word in enumerate(pair_here()))]
-    )
-    with pytest.raises(
-        Misuse, match=rf"nothing is played: 1 of 2 nodes \(host-1\): worker \S+ {says}"
-    ):
-        cluster.refuse_wrong_nodes(
-            claimed,
-            {
-                "n1": ("host-1", answer),
-                "n2": ("host-2", cluster.check_here(claimed, "n2", [pair_here()])),
-            },
-        )
-    assert [*claimed.listing("drivers")] == [f"{claimed.driver}.json"]
-
-
-def test_a_node_with_another_folder(claimed, tmp_path):
-    """Neither sees the other's file: the worker says so, or the driver does where it was misled."""
-    elsewhere = replace(claimed, uri=str(tmp_path / "elsewhere"))
-    answer = cluster.check_here(elsewhere, "n1", [pair_here()])
-    assert f"does not see the driver's folder {elsewhere}" in answer
-    (tmp_path / "elsewhere" / "drivers").mkdir(parents=True)
-    # a copy of the folder
-    (tmp_path / "elsewhere" / "drivers" / f"{claimed.driver}.json").write_text("{}")
-    answers = {
-        f"n{i}": (f"host-{i}", cluster.check_here(elsewhere, f"n{i}", [pair_here()]))
-        for i in range(6)
-    }
-    with pytest.raises(Misuse) as error:
-        cluster.refuse_wrong_nodes(claimed, answers)
-    assert str(error.value) == (
-        "nothing is played: 6 of 6 nodes (host-0, host-1, host-2, host-3, …): what it writes "
-        f"into {claimed} is not "
-        "seen here; give --out on a file system that all share"
-    )
