@@ -267,9 +267,9 @@ def test_pages_say_which_of_botorchs_methods_count_points_under_way():
     for name in [method for method in ALGORITHMS.names() if method.startswith("botorch-")]:
         step = inspect.getsource(ALGORITHMS.get(name).optimiser_class.next)
         counting |= {name} if "monte_carlo(" in step else set()  # which takes X_pending
-    assert counting == {"botorch-cei", "botorch-nei", "botorch-ucb-penalty"}
+    assert counting == {"botorch-cei", "botorch-nei"}
     page = " ".join((ROOT / "docs" / "suites.md").read_text(encoding="utf-8").split())
-    assert "`botorch-cei`, `botorch-nei` and `botorch-ucb-penalty` count points under way" in page
+    assert "`botorch-cei` and `botorch-nei` count points under way" in page
     for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("suites/*.yaml")]:
         text = " ".join(path.read_text(encoding="utf-8").replace("#", " ").split())
         assert not re.search(r"BoTorch's methods ignore", text), path.name

@@ -383,40 +383,6 @@ class BotorchNEI(Climbed):
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
 
 
-class PenalisedUCB(Opponent):
-    def next(self, torch: Any, x: Any, y: Any) -> Any:
-        from botorch.acquisition.monte_carlo import qUpperConfidenceBound
-
-        def penalise(samples: Any, X: Any = None) -> Any:
-            return samples[..., 0] - self.method.price * samples[..., 1:].clamp_min(0.0).sum(dim=-1)
-
-        common = self.monte_carlo(torch, penalise)
-        return self.maximise_acquisition(
-            torch, qUpperConfidenceBound(self.fit(x, y), self.method.beta, **common)
-        )
-
-
-@ALGORITHMS.register("botorch-ucb-penalty")
-@dataclass(kw_only=True)
-class BotorchUCBPenalty(Climbed):
-    """BoTorch's Monte-Carlo UCB of the penalised objective f - price Σ_j [g_j]⁺, climbed.
-
-    The penalty is taken of posterior samples of f and every g_j, each with its own model
-    (`GenericMCObjective`), so that no model has to follow its kink. On a finite set the bound is
-    evaluated at every action.
-    """
-
-    source = "BoTorch (Balandat et al. 2020), qUpperConfidenceBound"
-    about = (
-        "UCB of the BoTorch library on an objective with a fixed penalty, with models fitted "
-        "every round"
-    )
-    optimiser_class = PenalisedUCB
-
-    beta: float = param(2.0, "β: the bound is μ + √β σ", at_least=0.0)
-    price: float = param(10.0, "of a unit of violation, in units of f", at_least=0.0)
-
-
 class TrustRegion(Opponent):
     """The state of the tutorial's trust region; its centre is the best observed point, feasible
     ones first.

@@ -436,8 +436,11 @@ def pool_problems(tests: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
 
 
 def _pool_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of `differences` over all problems; those of a metric are a family of tests."""
-    rows = pool_problems(frame[frame["n"] > 0].to_dict("records"))
+    """The rows of `differences` over all problems; those of a metric are a family of tests. One of
+    several references has rows only where it is not the best of them, and no such row.
+    """
+    is_rival = ~frame["algorithm"].isin(frame["against"])
+    rows = pool_problems(frame[is_rival & (frame["n"] > 0)].to_dict("records"))
     for row in rows:
         parts = row.pop("parts")
         row["defined"] = sum(part["defined"] for part in parts)

@@ -31,7 +31,7 @@ from tests.helpers import actions, entry, load, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
-BOTORCH = ["botorch-cei", "botorch-nei", "botorch-scbo", "botorch-ucb-penalty"]
+BOTORCH = ["botorch-cei", "botorch-nei", "botorch-scbo"]
 TORCH = [*BOTORCH, "optuna-gp"]
 # the second is the best: the first violates g
 DESIGN = np.array([[0.7, 0.2], [0.45, 0.5], [0.2, 0.9]])
@@ -403,9 +403,7 @@ def test_botorch_plays_what_it_plays_alone(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [entry("botorch-cei"), entry("botorch-nei"), entry("botorch-ucb-penalty")]
-)
+@pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei")])
 def test_a_batch_of_botorch_counts_the_points_under_way(name):
     """The second point of a batch is far from the first, which it would be next to without
     feedback.
@@ -433,7 +431,6 @@ def test_a_batch_of_botorch_counts_the_points_under_way(name):
         entry("botorch-cei", {"noise": "tiny"}),
         entry("botorch-nei", {"models": "turbo"}),
         entry("botorch-scbo", {}),
-        entry("botorch-ucb-penalty", {}),
     ],
 )
 def test_botorch_recommends_by_the_last_models_given_all_data(name, settings):

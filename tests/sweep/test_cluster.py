@@ -79,9 +79,9 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
         drivers = sorted(path.name for path in (tmp_path / "run" / "drivers").iterdir())
     assert plain.returncode == 1, plain.stderr
     assert re.match(
-        r"cbobench: worker \S+ has other code for rkhs-1d.* / ckb-.*, the driver has [\w-]+; install "
-        r"the same on every machine, or send this machine's with --ship, then run again; other code "
-        r"is in cbobench.gp.confidence; what is published stays",
+        r"cbobench: worker \S+ has other code for rkhs-1d.* / ckb-.*, the driver has [\w-]+; "
+        r"install the same on every machine, or send this machine's with --ship, then run again; "
+        r"other code is in cbobench.gp.confidence; what is published stays",
         plain.stderr.splitlines()[-1],
     ), plain.stderr
     assert shipped.returncode == 0, shipped.stderr
