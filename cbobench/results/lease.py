@@ -15,10 +15,10 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,7 +44,7 @@ JOIN_TIMEOUT = 10.0  # seconds that an ending call waits for a heartbeat in prog
 EXPIRES_AFTER = 150.0  # seconds without a heartbeat after which a lease of another machine expires
 LONGEST_TEXT = 1000  # characters of a text in a lease file
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
-RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "quarantine", "simulations"}
+RUN_ENTRIES = {FILE, *KINDS, DRIVERS_FOLDER, "invocations", "simulations"}
 """What a run folder holds."""
 TEMPORARY = re.compile(r"\..+\.([\w-]+)\.(\d+)\.\d+\.tmp")
 """Name of a file that is being written: on which machine, by which process."""
@@ -100,48 +100,18 @@ def _read_leases(folder: Reader) -> list[tuple[Driver, int | None]]:
 
 def _parse_driver(content: dict[str, Any]) -> Driver | None:
     """What a lease file says of its call; None where something is not as calls write it."""
-    are_valid = (
-        *(_is_text(content.get(name)) for name in ("id", "host", "machine", "born")),
-        _is_time(content.get("since")),
-        _is_count(content.get("pid")),
-        isinstance(content.get("holds"), bool),
-        _maps_rows(
-            content.get("cells"), lambda row: _is_row(row, 2, _is_count) and row[0] < row[1]
-        ),
-    )
-    return (
-        Driver(**{field.name: content[field.name] for field in fields(Driver)})
-        if all(are_valid)
-        else None
-    )
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT
-
-
-def _is_count(value: Any) -> bool:
-    """Whether NumPy can hold it, and the end of a range whose last seed is the largest."""
-    return type(value) is int and 0 <= value <= MAX_SEED + 1
-
-
-def _is_time(value: Any) -> bool:
-    """Whether it is a time with its zone, as ISO 8601 has it."""
     try:
-        return datetime.fromisoformat(value).tzinfo is not None
-    except (TypeError, ValueError):
-        return False
-
-
-def _is_row(value: Any, length: int, is_valid: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list) and len(value) == length and all(map(is_valid, value))
-
-
-def _maps_rows(value: Any, is_valid: Callable[[Any], bool]) -> bool:
-    if not isinstance(value, dict):
-        return False
-    are_lists = all(isinstance(rows, list) for rows in value.values())
-    return are_lists and all(is_valid(row) for rows in value.values() for row in rows)
+        driver = Driver(**{field.name: content[field.name] for field in fields(Driver)})
+        texts = (driver.id, driver.host, driver.machine, driver.born, driver.since)
+        began = datetime.fromisoformat(driver.since)
+        ranges = [seeds for of_pair in driver.cells.values() for seeds in of_pair]
+        are_whole = all(type(number) is int for number in (driver.pid, *chain(*ranges)))
+        are_seeds = all(0 <= first < end <= MAX_SEED + 1 for first, end in ranges)
+        are_texts = all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts)
+        is_valid = are_texts and are_whole and are_seeds and 0 <= driver.pid <= MAX_SEED
+        return driver if is_valid and began.tzinfo is not None else None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver, bool]]:
