@@ -4,7 +4,6 @@ families of `list`.
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import select
@@ -13,7 +12,6 @@ import subprocess
 
 import pytest
 
-from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
 from cbobench.cli.completion import HOW
 from tests.processes import until
@@ -242,21 +240,3 @@ def test_fish_completes_and_runs_nothing(tmp_path, capsys):
         )
         assert offered in [line.partition("\t")[0] for line in done.stdout.splitlines()], typed
     assert not list(tmp_path.rglob("ran-*"))
-
-
-def test_a_list_of_one_family(capsys):
-    assert main(["list", "algorithms", "--family", "safe", "--format", "json"]) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == [
-        "safeopt",
-        "sgp-ucb",
-        "stageopt",
-    ]
-    assert main(["list", "algorithms", "--family"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sorted(name for line in lines for name in line.partition(": ")[2].split(", ")) == sorted(
-        ALGORITHMS.names()
-    )
-    assert main(["list", "algorithms", "--family", "saef"]) == 2
-    assert "unknown family 'saef'; did you mean 'safe'?" in capsys.readouterr().err
-    assert main(["list", "suites", "--family", "field"]) == 0
-    assert "held_out" not in capsys.readouterr().out

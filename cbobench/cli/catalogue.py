@@ -40,13 +40,6 @@ def add_commands(command: Commands) -> None:
         "list all problems, algorithms or suites",
         argument("kind", metavar="problems|algorithms|suites", choices=KINDS),
         argument("--format", choices=("table", "markdown", "json"), default="table"),
-        argument(
-            "--family",
-            nargs="?",
-            const="",
-            metavar="NAME",
-            help="only those of a family; without a name the families",
-        ),
     )
 
     command(
@@ -113,34 +106,9 @@ def _catalogue(kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _families(kind: str) -> dict[str, list[str]]:
-    """Names by family: of suites the first word, else the file that defines the class."""
-    from cbobench import resources
-
-    families: dict[str, list[str]] = {}
-    if kind == "suites":
-        for name in resources.suites():
-            families.setdefault(name.partition("_")[0], []).append(name)
-        return families
-    registry = _registry(kind)
-    for name in registry.names():
-        module = registry.get(name).__module__.rpartition(".")[2]
-        families.setdefault(module.removesuffix("_methods"), []).append(name)
-    return dict(sorted(families.items()))
-
-
 def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench list`."""
     rows = _catalogue(options.kind)
-    if options.family is not None:
-        families = _families(options.kind)
-        if not options.family:
-            lines = [f"{family}: {', '.join(names)}" for family, names in families.items()]
-            print("\n".join(lines))
-            return 0
-        if options.family not in families:
-            raise unknown("family", options.family, families)
-        rows = [row for row in rows if row["name"] in families[options.family]]
     if options.format == "json":
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return 0

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from cbobench.errors import Misuse, one_line, show
 from cbobench.problems.columns import (
@@ -29,7 +29,6 @@ from cbobench.words import count_noun
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT: Literal["numpy_nullable"] = "numpy_nullable"  # whole numbers beside gaps stay whole
 # as Python writes them for pandas
 SEPARATORS = {";": "';'", "\t": r"'\t'", "|": "'|'", " ": r"r'\s+'"}
 SEP_LINE = re.compile(r'"?sep=.?"?[,;|\s]*', re.IGNORECASE)  # tells Excel the separator
@@ -83,12 +82,6 @@ def _refuse_unreadable(source: str, error: Exception) -> NoReturn:
     raise Misuse(f"{source} cannot be read: {one_line(error)}{fix}") from error
 
 
-def _find_large(frame: pd.DataFrame) -> list[str]:
-    """Columns that pandas may have made floats of because whole numbers have gaps beside them."""
-    floats = frame.select_dtypes("float64")
-    return [*floats.columns[(floats.abs() >= 2**53).any()]]
-
-
 def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.DataFrame:
     import pandas as pd
     from pyarrow.parquet import read_schema
@@ -97,8 +90,6 @@ def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.Da
         header = compose(read_schema(file).names)
         _refuse_repeated(source, header, header)  # pandas reads no such file
         frame = pd.read_parquet(file)
-        if large := _find_large(frame):
-            frame[large] = pd.read_parquet(file, columns=large, dtype_backend=EXACT)
     except Misuse:
         raise
     except Exception as error:  # pyarrow raises many kinds
@@ -124,8 +115,6 @@ def _read_csv(file: Path, source: str, categories: Collection[str]) -> pd.DataFr
         # Without index_col pandas takes a surplus value for a row's name, and shifts all others to
         # the left.
         frame = pd.read_csv(file, index_col=False, usecols=range(width), low_memory=False)
-        if large := _find_large(frame):
-            frame[large] = pd.read_csv(file, index_col=False, usecols=large, dtype_backend=EXACT)
         texts_of = [i for i, name in enumerate(frame.columns) if compose(name) in categories]
         if texts_of:
             plain = pd.read_csv(

@@ -374,15 +374,6 @@ class Simulator(Problem):
             for point, values in zip(x, rows, strict=True)
         ]
 
-    def count_simulations(self, horizon: int, recorded: int) -> int:
-        """How many simulations a cell of T rounds takes at most, with recommendations after so many
-        of them.
-        """
-        of_point = self.repeats if self.noisy else 1
-        is_measured = self.noisy and self.measure == "always"
-        beside_rounds = 1 if self.measures_ends_only else recorded
-        return horizon * (1 + of_point * is_measured) + beside_rounds * of_point
-
     @property
     def measures_ends_only(self) -> bool:
         """Whether of the points recommended only those in the end are simulated.

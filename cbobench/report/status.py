@@ -19,7 +19,7 @@ from cbobench.results.lease import Driver, read_players
 from cbobench.results.manifest import Manifest
 from cbobench.results.query import Status, count_rounds_since, read_status
 from cbobench.results.reader import Reader
-from cbobench.results.simulations import KeptSimulations
+from cbobench.results.simulations import SIMULATIONS_FOLDER
 from cbobench.words import count_noun, describe_rate, time_left
 
 SHOWN_FAILURES = 5
@@ -58,9 +58,9 @@ class RunStatus:
         return rounds / self.rate
 
     @cached_property
-    def kept(self) -> KeptSimulations:
-        """The simulations that it keeps."""
-        return KeptSimulations(self.folder, self.record.invocations)
+    def kept(self) -> int:
+        """How many simulations it keeps."""
+        return len(self.folder.calls(SIMULATIONS_FOLDER))
 
     @cached_property
     def best(self) -> list[dict[Any, Any]]:
@@ -91,8 +91,8 @@ class RunStatus:
         lines += [f"  played now by {driver}" for driver in self.drivers]
         if self.rate is not None and self.seconds_left is not None:
             lines.append(f"  {describe_rate(self.rate)}; left: {time_left(self.seconds_left)}")
-        if self.kept.count and not self.is_complete:
-            lines.append(f"  {self.kept}")
+        if self.kept and not self.is_complete:
+            lines.append(f"  {count_noun(self.kept, 'simulation')} kept")
         for cell, error in self.state.failed[:SHOWN_FAILURES]:
             lines.append(f"  failed: {printable(f'{cell}: {error}')}")
         more = counts["failed"] - SHOWN_FAILURES
@@ -120,7 +120,7 @@ class RunStatus:
             ],
             "rounds_per_second": self.rate,
             "seconds_left": self.seconds_left,
-            "simulations": {"kept": self.kept.count, "most": self.kept.most},
+            "simulations": {"kept": self.kept},
             "failures": [
                 {
                     "cell": cell.id,

@@ -10,7 +10,6 @@ file whose digest is wrong is simulated again. Failures are not kept, because th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -18,13 +17,10 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems.simulated import SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
-from cbobench.results.reader import Reader
 from cbobench.results.source import source_hash
 from cbobench.words import count_noun
 
 SIMULATIONS_FOLDER = "simulations"
-MOST = "simulations"
-"""Key of a call in `run.json`: the most simulations that its cells can take."""
 REFRESH = 5.0  # seconds after which it is looked again for what others have simulated
 
 
@@ -88,33 +84,6 @@ class SimulationStore:
             self.names = {*self.folder.calls(SIMULATIONS_FOLDER)}
             self.list_again_at = monotonic() + REFRESH
         return name in self.names
-
-
-class KeptSimulations:
-    """How many simulations a run keeps, of the most that there can be.
-
-    Args:
-        folder: the run.
-        calls: those of its record, which say the most (`MOST`).
-    """
-
-    def __init__(self, folder: Reader, calls: Iterable[Mapping[str, Any]]) -> None:
-        self.folder = folder
-        stated = [call.get(MOST) for call in calls]
-        self.most = max((number for number in stated if type(number) is int), default=0)
-        self.counted = 0
-        self.count_again_at = 0.0
-
-    @property
-    def count(self) -> int:
-        """How many are kept, as of some seconds ago; 0 of a run without simulations."""
-        if self.most and monotonic() >= self.count_again_at:
-            self.counted = len(self.folder.calls(SIMULATIONS_FOLDER))
-            self.count_again_at = monotonic() + REFRESH
-        return self.counted
-
-    def __str__(self) -> str:
-        return f"{self.count:,} of {count_noun(self.most, 'simulation')} kept"
 
 
 def file_of(name: str) -> str:

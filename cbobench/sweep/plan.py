@@ -11,14 +11,12 @@ from pathlib import Path
 from cbobench.call import Call
 from cbobench.play.process import preserve_process, refuse_replaced
 from cbobench.problems.data import Site
-from cbobench.problems.simulator import Simulator
 from cbobench.results.bundle import open_run
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_foreign_folder
-from cbobench.results.manifest import FILE, Manifest, count_recorded
+from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
-from cbobench.results.simulations import MOST
 from cbobench.results.source import look_again
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
@@ -138,18 +136,6 @@ def _choose_together(suite: Suite, call: Call, workers: int) -> int:
     )
 
 
-def _count_most_simulations(suite: Suite) -> int:
-    """The most simulations that the cells of a suite can take."""
-    most = 0
-    for pair_cells in suite.grid.cells.by_pair:
-        problem = suite.problems[pair_cells.pair.problem.title]
-        horizon = pair_cells.horizon
-        if isinstance(problem, Simulator):
-            recorded = count_recorded(horizon, suite.keep)
-            most += len(pair_cells) * problem.count_simulations(horizon, recorded)
-    return most
-
-
 def _record_call(
     call: Call, suite: Suite, folder: RunFolder, block: int
 ) -> tuple[Manifest, list[str]]:
@@ -157,8 +143,6 @@ def _record_call(
     run.
     """
     grid, begun = suite.grid, invocation(list(suite.grid.command))
-    if most := _count_most_simulations(suite):
-        begun[MOST] = most
     notes = []
     record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,))
     if Manifest.exists(folder):

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbobench.results.query import SHOWN, FailureCounts
-from cbobench.results.simulations import KeptSimulations
 from cbobench.sweep.blocks import Tasks
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, describe_rate, time_left
@@ -97,7 +96,6 @@ class Terminal(Watcher):
         self.has_begun = False
         self.counter: RoundCounter | None = None
         self.bar: Bar | None = None
-        self.kept = KeptSimulations(plan.folder, plan.record.invocations)
 
     def begin(self) -> None:
         """Print what there is to play, once."""
@@ -165,9 +163,6 @@ class Terminal(Watcher):
         parts.append(f"left: {'unknown' if left is None else time_left(left)}")
         if self.failed.total:
             parts.append(f"{self.failed.total:,} failed")
-        # A bucket that does not answer would hold up the bar.
-        if self.plan.folder.local and self.kept.count:
-            parts.append(str(self.kept))
         if counter.rounds:
             parts.append(describe_rate(counter.rate))
         return ", ".join(parts)
