@@ -33,7 +33,8 @@ CALLS = 2**30  # of a worker, at most: only one that is worn out reaches them
 
 
 def import_ray(address: str | None) -> Any:
-    """Import Ray; before it reads its settings, turn usage reports off and tokens on.
+    """Import Ray; before it reads its settings, turn usage reports off, tokens on, and, for a Ray
+    on this machine, every port to loopback.
 
     A local Ray gets a token of its own: no other user of this machine can send it work, and nothing
     is written to the home folder. A cluster is joined with the token that is found here. Where this
@@ -41,6 +42,8 @@ def import_ray(address: str | None) -> Any:
     """
     pin_threads()
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if address is None:  # where Ray's clusters are off, a node's address is that of loopback
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     os.environ.setdefault("RAY_worker_lease_timeout_milliseconds", str(LEASE))
     # A task that takes too much memory would be played again without end, and never be halved.
     os.environ.setdefault("RAY_task_oom_retries", "0")

@@ -22,6 +22,11 @@ import os, subprocess, sys
 from cbobench.sweep.ray_start import start_ray
 ray = start_ray(1, None)
 address = ray.get_runtime_context().gcs_address
+import psutil  # which Ray brings
+ray.get(ray.remote(lambda: None).remote())  # a worker listens, too
+tree = [psutil.Process(), *psutil.Process().children(recursive=True)]
+listening = [c.laddr.ip for p in tree for c in p.net_connections("tcp") if c.status == "LISTEN"]
+print(*sorted({ip.removeprefix("::ffff:") for ip in listening}), flush=True)
 bare = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
 words, to = [sys.executable, "-c", sys.argv[1], address], {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
 tokens = ({"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 32}, dict(os.environ))
@@ -61,9 +66,9 @@ def at_home(home):
 
 
 @pytest.mark.slow
-def test_a_peer_without_the_token_is_refused(tmp_path):
+def test_a_ray_listens_on_loopback_and_refuses_a_peer_without_its_token(tmp_path):
     """Without one, with a wrong one, and, as the control, with the right one; nothing is kept in
-    the home folder.
+    the home folder, and other machines reach no port.
 
     It costs a Ray, and an interpreter that imports it for each of them.
     """
@@ -72,7 +77,7 @@ def test_a_peer_without_the_token_is_refused(tmp_path):
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=300, check=False, env=environment
     )
-    assert done.stdout.split() == ["refused", "refused", "joined"], done.stderr
+    assert done.stdout.split() == ["127.0.0.1", "refused", "refused", "joined"], done.stderr
     assert not list((tmp_path / "home").rglob("auth_token"))
 
 
