@@ -11,7 +11,6 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -217,7 +216,6 @@ def watch_play(
         file = None
         if report is not None:
             try:
-                report.parent.mkdir(exist_ok=True)
                 _remove(report)
                 # "x" refuses a link that someone else has placed there
                 file = stack.enter_context(report.open("x"))
@@ -234,11 +232,14 @@ def _remove(report: Path) -> None:
 
 def stacks_path(folder: RunFolder, task: str) -> Path:
     """Return the path for a hanging worker's stacks, readable by a driver that shares the run's
-    folder or machine.
+    folder or, of a bucket, the machine.
     """
-    if folder.local:
-        return Path(folder.path(f"cells/.{task}.parquet.hung.tmp"))
-    return Path(tempfile.gettempdir()) / f"{task}.hung.tmp"
+    if not folder.local:
+        return Path(folder.scratch, task)
+    cells = Path(folder.path("cells"))
+    with suppress(OSError):  # the process can still end, without a report
+        cells.mkdir(exist_ok=True)
+    return cells / f".{task}.parquet.hung.tmp"
 
 
 def read_stacks(folder: RunFolder, task: str) -> str:
@@ -247,7 +248,8 @@ def read_stacks(folder: RunFolder, task: str) -> str:
     """
     path, text = stacks_path(folder, task), ""
     with suppress(OSError):
-        text = path.read_text(errors="replace")
+        if path.is_file():  # of what somebody else has put there, a pipe would never end
+            text = path.read_text(errors="replace")
         path.unlink()
     return text if len(text.splitlines()) > 1 else ""
 

@@ -74,9 +74,11 @@ class RunFolder(Address):
     Attributes:
         uri: a local path or a URI such as s3://bucket/prefix.
         driver: id of the call that plays into it, once it holds a lease (see `results.lease`).
+        scratch: a folder of that call on its machine, for this user alone.
     """
 
     driver: str = ""
+    scratch: str = ""
 
     def path(self, relative: str) -> str:
         return f"{self._place[1].rstrip('/')}/{relative}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from tempfile import TemporaryDirectory
 
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.call import Call
@@ -140,7 +141,8 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
     ):
         # Only under the lease it is known what others have published, and what of theirs nobody
         # will finish.
-        plan = _refresh_plan(plan, lease)
+        scratch = engines.enter_context(TemporaryDirectory(prefix="cbobench-"))
+        plan = _refresh_plan(plan, lease, scratch)
         # A thread renews the lease beside plays here; an engine that forks would copy its locks.
         if call.plays_inline:
             lease.start_heartbeat_thread()
@@ -180,7 +182,7 @@ def _describe_before(plan: Plan) -> list[str]:
     return [*plan.notes, *(f"not played: {line}" for line in plan.record.unplayable), *arithmetic]
 
 
-def _refresh_plan(plan: Plan, lease: Lease) -> Plan:
+def _refresh_plan(plan: Plan, lease: Lease, scratch: str) -> Plan:
     """The plan for the leased folder, without the cells that another call has published since it
     was made.
     """
@@ -191,7 +193,7 @@ def _refresh_plan(plan: Plan, lease: Lease) -> Plan:
     # their own.
     if plan.folder.published_tasks() - plan.published_tasks:
         tasks = tasks.without(read_published(plan.folder))
-    return replace(plan, folder=lease.folder, tasks=tasks)
+    return replace(plan, folder=replace(lease.folder, scratch=scratch), tasks=tasks)
 
 
 def _write_record(plan: Plan, name: str) -> None:

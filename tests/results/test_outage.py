@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import shutil
+import tempfile
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from cbobench.results.folder import RunFolder
 from cbobench.results.query import read_published
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
+from cbobench.sweep import children
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from tests.helpers import Listener, assert_same_rows
@@ -205,6 +207,43 @@ def test_a_complete_run_is_shown_where_nothing_can_be_written(tmp_path, bucket, 
     out, err = capsys.readouterr()
     assert out == table
     assert f"this call is not recorded: cannot write to {tmp_path / 'run'}: Read-only" in err
+
+
+def never(count, name):
+    """A bucket that another process can have."""
+
+
+DEAF = """
+import time
+from cbobench.algorithms.references import Random
+
+
+class Deaf(Random):
+    def ask(self, t):
+        while True:
+            try:
+                time.sleep(1)
+            except BaseException:
+                pass
+"""
+
+
+def test_a_cell_that_hangs_in_a_run_in_a_bucket_is_a_row_with_its_stack(
+    tmp_path, bucket, monkeypatch
+):
+    (tmp_path / "deaf.py").write_text(DEAF)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(children, "can_fork", lambda: True)
+    bucket(never)
+    suite = {"suite": "s", "horizon": 5, "seeds": 1, "timeout": 1}
+    suite |= {"problems": ["rkhs-1d"], "algorithms": ["deaf:Deaf"]}
+    cbobench.run(suite, out=tmp_path / "run", cpus=1)
+    (cell,) = cbobench.load_cells(tmp_path / "run").itertuples()
+    assert cell.error.endswith("and could not be interrupted")
+    assert "in ask" in cell.traceback
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 def test_what_waiting_does_not_mend_is_said_at_once(small_suite, tmp_path, bucket):

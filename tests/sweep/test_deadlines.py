@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from cbobench.play import watchdog as watching
+from cbobench.play.task import WorkerCrashed, explain_crash
+from cbobench.results.folder import RunFolder
 from tests.processes import until
 
 
@@ -51,3 +56,16 @@ def test_who_was_suspended_has_not_hung(monkeypatch):
         before = watch.played
         until(lambda: watch.played > before, lambda: "the watch does not look again")
         assert watch.played < 4.0
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("mock:///run", "t.hung.tmp"), ("{}", "cells/.t.parquet.hung.tmp")]
+)
+def test_a_pipe_where_stacks_are_expected_holds_nobody_up(tmp_path, monkeypatch, folder, name):
+    """Of a run in a bucket, in the folder of everybody's temporary files."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "cells").mkdir()
+    os.mkfifo(tmp_path / name)
+    subprocess.Popen(["sh", "-c", "printf '9\nplanted\n' > $0", tmp_path / name])
+    crashed = explain_crash(RunFolder(folder.format(tmp_path)), SimpleNamespace(name="t"), "died")
+    assert crashed == WorkerCrashed("died")
