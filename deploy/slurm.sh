@@ -59,16 +59,18 @@ if [ -z "$address" ] && [ "${#nodes[@]}" -gt 1 ]; then
 fi
 address=${address:-127.0.0.1}                       # one node needs no other
 
+scratch=$(mktemp -d /tmp/cbobench-XXXXXX)           # for this user alone; names of sockets may not be long
 steps=()
 finish() {
     for step in "${steps[@]}"; do kill "$step" 2>/dev/null || true; done
     wait
+    rm -rf "$scratch"
 }
 trap finish EXIT
 
 srun --nodes=1 --ntasks=1 --cpus-per-task="$cpus" --overlap --nodelist="$head" \
     ray start --head --block --node-ip-address="$address" --port="$gcs" --num-cpus="$cpus" --include-dashboard=false \
-    --temp-dir="/tmp/ray-$SLURM_JOB_ID" "${client[@]}" "${ports[@]}" &
+    --temp-dir="$scratch/ray" "${client[@]}" "${ports[@]}" &
 steps+=($!)
 until (exec 3<>"/dev/tcp/$address/$gcs") 2>/dev/null; do
     kill -0 "${steps[0]}" 2>/dev/null || { echo "Ray's head did not start on $head" >&2; exit 1; }

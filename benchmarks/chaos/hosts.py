@@ -12,6 +12,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +92,7 @@ class Hosts:
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
             self.close()
             raise NoRight(getattr(error, "stderr", "") or str(error)) from error
-        temporary = f"--temp-dir=/tmp/{self.names[0]}"
+        temporary = f"--temp-dir={tempfile.mkdtemp(dir='/tmp')}"
         parts = (
             ["--head", f"--port={PORT}", "--include-dashboard=false", temporary],
             [f"--address={self.address}"],
