@@ -13,6 +13,7 @@ import resource
 import signal
 from contextlib import suppress
 from functools import cache
+from math import inf
 from pathlib import Path
 
 ROUNDS = 5  # looks for programs that others have started just before they were ended
@@ -152,6 +153,14 @@ def _descriptors() -> list[tuple[Path, str]]:
             with suppress(OSError):  # the one that lists them
                 names.append((place, str(place.readlink())))
     return names
+
+
+def address_space_limit() -> float:
+    """Return the kB of address space that this process may have (`ulimit -v`), as a rule inf."""
+    with suppress(AttributeError):  # there are systems without limits
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        return inf if limit == resource.RLIM_INFINITY else limit / 1024
+    return inf
 
 
 class Programs:

@@ -19,6 +19,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.report.load import Run
 from cbobench.results.store import StoreFailure
 from cbobench.sweep import ray_start
+from tests.conftest import ROOT, cbobench_words
 
 
 @pytest.fixture
@@ -486,3 +487,27 @@ def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
         ["cbobench", "run", str(suite), "--seeds", "3", "--cpus", "0", "--out", str(tmp_path / "r")]
     )
     assert f"to go on: {hint}\n" in out
+
+
+@pytest.mark.slow
+def test_a_limit_of_address_space_is_enough_or_one_line(tmp_path, small_suite):
+    """What loads late and does not fit has tried for ever, or was a traceback."""
+
+    def limited(space, *words):
+        script = f'ulimit -v {space}; exec "$@"'
+        command = ["sh", "-c", script, "sh", *cbobench_words(), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    play = ("run", str(small_suite(horizon=9)), "--out", "r", "--cpus", "0")
+    (refusal,) = limited(200_000, *play).stderr.splitlines()
+    least = int(re.search(r"raise the limit \(ulimit -v (\d+)\)", refusal)[1])
+    for words in (play, ("compare", "r"), ("figures", "r")):
+        refused, done = limited(least - 1, *words), limited(least, *words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert done.returncode == 0, done.stderr
+    on_ray = limited(least, *play, "--horizon", "12", "--cpus", "1", "--engine", "ray")
+    assert (on_ray.returncode, on_ray.stderr.count("\n")) == (1, 1)
+    of_ray = re.search("Ray needs ([0-9,]+) kB of address space", on_ray.stderr)[1]
+    security = (ROOT / "SECURITY.md").read_text()
+    assert f"at least {least:,} kB" in security
+    assert f"and {of_ray} kB for Ray" in security

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,10 +18,18 @@ from cbobench import __version__
 from cbobench.cli import catalogue, completion, maintenance, new, playing, reading
 from cbobench.cli.parser import Commands, GroupedHelp, Parser
 from cbobench.errors import Advice, CbobenchError, mask_secrets, one_line, printable, refuse_strange
-from cbobench.threads import exit_process
+from cbobench.processes import address_space_limit
+from cbobench.threads import THREAD_VARIABLES, exit_process
 from cbobench.words import SPELLED
 
 STOPPED = 130
+LEAST_SPACE = 1_000_000
+"""kB of address space with which all libraries load, and a small run is played, read and drawn."""
+FRUGAL = {
+    **dict.fromkeys(THREAD_VARIABLES, "1"),
+    "ARROW_IO_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # its own reserves a gigabyte, or all that is left
+}
 
 
 def make_parser() -> Parser:
@@ -53,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             make_parser().print_help()
             return 0
         options = make_parser().parse(command_line)
+        _prepare_memory()
         with _print_advice():
             return _handle(options, command_line)
     except CbobenchError as error:
@@ -67,6 +77,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cbobench: stopped", file=sys.stderr)
         return STOPPED
+
+
+def _prepare_memory() -> None:
+    """Where address space is limited, let libraries reserve little of it, before they are imported.
+
+    Raises:
+        CbobenchError: the limit is so small that to import them fails, or never ends.
+    """
+    limit = address_space_limit()
+    if limit < LEAST_SPACE:
+        raise CbobenchError(
+            f"address space is limited to {limit:,.0f} kB; allowed: {LEAST_SPACE:,} kB and more, "
+            f"so raise the limit (ulimit -v {LEAST_SPACE})"
+        )
+    if limit < inf:
+        os.environ |= FRUGAL
 
 
 def _open_closed_streams() -> None:

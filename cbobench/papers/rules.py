@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from cbobench.metrics import METRICS
 from cbobench.papers.evidence import (
@@ -358,8 +359,6 @@ def power(
         points: (x, play), x such as the number of actions; three at least.
         at_most, at_least: the claim's bound of e; give one of the two.
     """
-    from scipy.special import stdtrit
-
     medians = [(x, play.final(column).median()) for x, play in points]
     x, y = np.log(np.array([pair for pair in medians if pair[1] > 0]).reshape(-1, 2)).T
     n, expected = (f(len(play.final(column)) for _, play in points) for f in (min, max))

@@ -10,6 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+# Before a play needs them: their BLAS would try for ever where memory is limited and little is
+# left. What only looks at methods and problems imports them late, as they take long to load.
+import scipy.linalg
+import scipy.special  # noqa: F401
 from numpy.typing import NDArray
 
 from cbobench.algorithms.base import Algorithm, Setting

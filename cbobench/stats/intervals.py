@@ -11,6 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# Not where it is used: its BLAS would try for ever where memory is limited and little is left.
+# scipy.stats would take five times as long.
+from scipy.special import bdtr, betaincinv, ndtr, stdtrit
+
 from cbobench.errors import Misuse, show
 from cbobench.rng import generator
 
@@ -113,8 +117,6 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     them, and no method can know of what is not there. `is_carried_by_few` says when what is there
     is of that kind.
     """
-    from scipy.special import stdtrit  # scipy.stats would take five times as long to import
-
     n = columns.shape[1]
     t = stdtrit(n - 1, (1 + confidence) / 2)
     mean = columns.mean(axis=1)
@@ -154,8 +156,6 @@ def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
     continuous law, more where values repeat. With fewer values it is their range, of which
     `range_level` is what it holds.
     """
-    from scipy.special import bdtr
-
     n = columns.shape[1]
     ordered = np.sort(columns, axis=1)
     # How often the median lies between the k-th value from below and the k-th from above, k = 1,
@@ -204,8 +204,6 @@ def percentiles(drawn: Array, n: int, confidence: float = CONFIDENCE) -> tuple[f
     makes up for the spread that resamples lack (Hesterberg 2015, "What teachers should know about
     the bootstrap": expanded percentiles).
     """
-    from scipy.special import ndtr, stdtrit
-
     tail = ndtr(stdtrit(n - 1, (1 - level(confidence)) / 2) * np.sqrt(n / (n - 1)))
     ordered, last = np.sort(drawn), len(drawn) - 1
     return float(ordered[math.floor(tail * last)]), float(ordered[math.ceil((1 - tail) * last)])
@@ -221,8 +219,6 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
     Raises:
         Misuse: successes outside 0..n.
     """
-    from scipy.special import betaincinv
-
     tail = (1 - level(confidence)) / 2
     if not 0 <= successes <= n or successes != int(successes) or n != int(n):
         raise Misuse(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from cbobench.errors import Misuse, show
 from cbobench.stats.intervals import Array, interval, numbers
@@ -121,8 +122,6 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
         p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum
         of all ranks.
     """
-    from scipy.special import ndtr
-
     parts = [numbers(apart) for apart in strata]
     values, ranks = (
         np.concatenate(parts),
@@ -300,8 +299,6 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
 
     As in `signed_rank`; the rows of one law are looked up together.
     """
-    from scipy.special import ndtr
-
     ranks = rank_rows(np.abs(apart))
     used = np.where(apart != 0, ranks, 0.0)
     total, positive = used.sum(axis=1), np.where(apart > 0, ranks, 0.0).sum(axis=1)

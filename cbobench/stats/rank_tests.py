@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import chdtrc
 
 from cbobench.errors import Misuse
 from cbobench.stats.intervals import Array, numbers
@@ -39,8 +40,6 @@ def friedman(values: ArrayLike) -> tuple[float, float]:
     NaN with fewer than three algorithms (take Wilcoxon's test) or fewer than two blocks; all equal
     gives 0 and p = 1.
     """
-    from scipy.special import chdtrc
-
     ranked = ranks(values)
     n, k = ranked.shape
     if k < 3 or n < 2:

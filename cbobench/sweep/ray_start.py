@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.arithmetic import CHOICE
-from cbobench.errors import Misuse
+from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.process import Traces
+from cbobench.processes import address_space_limit
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
 from cbobench.sweep.cluster import Code
 from cbobench.threads import has_lingering_threads, pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
+
+LEAST_SPACE = 4_000_000  # kB; with less its processes die as they start, or wait for each other
 
 # Milliseconds for which the driver hands a worker one task after the other. Then it asks for a
 # worker anew, which takes some hundredths of a second, and other drivers have their turn. Ray's own
@@ -109,7 +112,13 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
 
     Raises:
         Misuse: no cluster answers at the address, or it asks for another token.
+        CbobenchError: address space is limited to too little.
     """
+    if (limit := address_space_limit()) < LEAST_SPACE:
+        raise CbobenchError(
+            f"Ray needs {LEAST_SPACE:,} kB of address space, which is limited to {limit:,.0f} kB; "
+            "raise the limit (ulimit -v), or play with --engine processes"
+        )
     if address is not None:
         _refuse_dead_address(address)
     ray, folder = import_ray(address), private_folder()
