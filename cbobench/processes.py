@@ -11,6 +11,7 @@ import ctypes
 import os
 import resource
 import signal
+import subprocess
 from contextlib import suppress
 from functools import cache
 from math import inf
@@ -153,6 +154,32 @@ def _descriptors() -> list[tuple[Path, str]]:
             with suppress(OSError):  # the one that lists them
                 names.append((place, str(place.readlink())))
     return names
+
+
+def run_apart(script: str, argument: str) -> int:
+    """Run a script of the shell as nobody's child: whoever ends all that this process has started
+    leaves it.
+
+    Args:
+        argument: its $0.
+
+    Returns:
+        The end to write to of a pipe, from which it reads as 3, and which ends as this process
+        does, however that may be.
+    """
+    theirs, ours = os.pipe()
+    subprocess.run(
+        ["sh", "-c", f"exec 3<&0; ({script}) &", argument],
+        stdin=theirs,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+        env={"PATH": os.defpath},
+        check=True,
+    )
+    os.close(theirs)
+    return ours
 
 
 def address_space_limit() -> float:

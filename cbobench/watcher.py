@@ -22,9 +22,7 @@ class Watcher:
         """Hear that a task is over, by its `Receipt`."""
 
     def ended(self, outcome: Any) -> None:
-        """Hear the `Outcome` as soon as it is known, before Ray is shut down (which takes a
-        second).
-        """
+        """Hear the `Outcome` once nothing plays any more, and the cells are free for others."""
 
 
 SILENT = Watcher()

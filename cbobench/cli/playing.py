@@ -112,10 +112,10 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
     pin_threads()
     set_arithmetic(options.arithmetic)
     requested_arithmetic()  # a wrong word in the environment is refused before anything is read
-    from cbobench.sweep.interrupt import interruptible
+    from cbobench.sweep.interrupt import ended_by_force, interruptible
 
     resume_command = printable(mask_secrets(shlex.join(["cbobench", *command_line])))
-    with interruptible():  # while it plans, and between that and playing, as well
+    with ended_by_force(), interruptible():  # while it plans, and between that and playing, as well
         try:
             return _run(options, command_line, resume_command)
         except KeyboardInterrupt:
@@ -193,7 +193,7 @@ class _Notes(Watcher):
 
 @dataclass
 class _Finish(Watcher):
-    """Prints what a sweep did, and its table; what follows it, that Ray ends, takes a second.
+    """Prints what a sweep did, and its table.
 
     Attributes:
         command: resumes the run.

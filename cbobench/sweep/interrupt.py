@@ -13,9 +13,11 @@ from types import FrameType
 from typing import Any
 
 from cbobench.play.failure import Interrupted
+from cbobench.processes import run_apart
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C; what Slurm, Kubernetes and spot machines send; a terminal that is closed."""
+FORCE_SECONDS = 4  # in which SIGTERM ends a command in order
 REPEAT_SECONDS = 1.0  # a signal within these seconds counts as a repetition of the one before
 
 
@@ -78,6 +80,7 @@ def _give_back_signals() -> None:
         if signal.getsignal(number) is handler and before is not None:
             signal.signal(number, before)
     _taken.clear()
+    signal.set_wakeup_fd(-1)
     _release_signals()
 
 
@@ -108,6 +111,32 @@ def ignore() -> None:
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+END_BY_FORCE = f"""trap '' TERM HUP
+while number=$(dd bs=1 count=1 <&3 | od -An -tu1); [ "$number" ]; do
+    [ $number -eq {signal.SIGTERM:d} ] || continue
+    (sleep {FORCE_SECONDS}; kill -9 "$0") & cat <&3; kill -9 $!; exit
+done"""
+"""Kills the process of id $0 if it runs on after SIGTERM; it reads the numbers of its signals."""
+
+
+@contextmanager
+def ended_by_force() -> Iterator[None]:
+    """Let SIGTERM end this process within the block, whatever runs in it: a handler of
+    Python's waits until code in C returns.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = run_apart(END_BY_FORCE, str(os.getpid()))
+    os.set_blocking(numbers, False)
+    before = signal.set_wakeup_fd(numbers, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(numbers)
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:

@@ -64,7 +64,7 @@ MAX_IN_FLIGHT = 10_000
 RETRIES = 1  # by Ray itself, of a task whose machine or worker was lost
 # seconds between two looks at how large a cluster is, and whether its head is alive
 CHECK_SECONDS = 2.0
-SHUTDOWN_SECONDS = 20.0  # seconds in which Ray shuts down
+SHUTDOWN_SECONDS = 3.0  # seconds in which Ray shuts down
 # where rounds are written, and how long the head is waited for
 BOARD, BOARD_SECONDS = b"cbobench", 1.0
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from typing import Any
 from cbobench.arithmetic import CHOICE
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.process import Traces
-from cbobench.processes import address_space_limit
+from cbobench.processes import address_space_limit, run_apart
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
 from cbobench.sweep.cluster import Code
@@ -83,22 +82,11 @@ def private_folder() -> Path:
     """
     base = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     folder = tempfile.mkdtemp(prefix="cbobench-", dir=base if len(base) <= 20 else "/tmp")
-    # Its standard input ends with this process; Ray's daemons then take a moment to end, and write
-    # meanwhile.
-    remove = 'cat <&3; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done'
-    end, _ = os.pipe()  # the other end is never closed
-    # It is nobody's child: whoever ends all that this process has started leaves it.
-    subprocess.run(
-        ["sh", "-c", f"exec 3<&0; ({remove}) &", folder],
-        stdin=end,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-        env={"PATH": os.defpath},
-        check=True,
+    # Ray's daemons take a moment to end once this process has, and write meanwhile.
+    run_apart(
+        'cat <&3; for i in $(seq 100); do rm -rf "$0"; sleep 0.1; [ -e "$0" ] || exit 0; done',
+        folder,
     )
-    os.close(end)
     return Path(folder)
 
 

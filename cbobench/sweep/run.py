@@ -97,17 +97,14 @@ class Ledger:
         return Outcome(folder, *counts, self.stopped, len(self.tasks), absent, self.spent)
 
     @contextmanager
-    def tell_at_end(self, watcher: Watcher, interrupted: Interruption) -> Iterator[None]:
-        """Tell the outcome once the block has ended or a signal has stopped it; an error passes
-        through.
-        """
+    def until_stopped(self, interrupted: Interruption) -> Iterator[None]:
+        """Note that a signal has stopped the block; what closes then is not interrupted."""
         try:
             yield
         except KeyboardInterrupt:
             self.stopped = True
         finally:
             interrupted.ignoring = True
-        watcher.ended(self.outcome)
 
 
 def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
@@ -120,24 +117,33 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
         CbobenchError: another call plays the cells, the folder cannot be written, or nothing can
             play.
     """
-    call, ledger = plan.call, Ledger(plan)
+    ledger = Ledger(plan)
     for text in _describe_before(plan):
         watcher.note(text)
-    if not plan.tasks:
-        # What is complete can be read where nothing can be written.
-        try:
-            _write_record(plan, new_call_id())
-        except StoreFailure as error:
-            watcher.note(f"this call is not recorded: {str(error).partition(';')[0]}")
+    with interruptible() as interrupted:
+        if plan.tasks:
+            _play(plan, ledger, watcher, interrupted)
+        else:
+            # What is complete can be read where nothing can be written.
+            try:
+                _write_record(plan, new_call_id())
+            except StoreFailure as error:
+                watcher.note(f"this call is not recorded: {str(error).partition(';')[0]}")
+        interrupted.ignoring = False  # nothing can be lost any more
         watcher.ended(ledger.outcome)
-        return ledger.outcome
-    # What ends first stands last: the outcome is told, then the engine closes, then the cells are
-    # free for others.
+    return ledger.outcome
+
+
+def _play(plan: Plan, ledger: Ledger, watcher: Watcher, interrupted: Interruption) -> None:
+    """Play the tasks of a plan until all are done, or a signal, a failure or the budget stops
+    it.
+    """
+    call = plan.call
+    # What ends first stands last: the engine closes, then the cells are free for others.
     with (
-        interruptible() as interrupted,
         Lease(plan.folder, plan.tasks.cells, watcher) as lease,
         ExitStack() as engines,
-        ledger.tell_at_end(watcher, interrupted),
+        ledger.until_stopped(interrupted),
     ):
         # Only under the lease it is known what others have published, and what of theirs nobody
         # will finish.
@@ -169,7 +175,6 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
                 lease.start_heartbeat_thread()  # nobody forks any more, and to merge takes minutes
             remove_leftovers(plan.folder, lease.id, over=True)
             compact_if_large(plan.folder, watcher)
-    return ledger.outcome
 
 
 def _describe_before(plan: Plan) -> list[str]:

@@ -199,6 +199,41 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+SPINS = """
+import collections, itertools, pathlib
+from cbobench.algorithms.references import Random
+from cbobench.report import compare
+
+
+def spin(*given):
+    pathlib.Path("spins").touch()
+    collections.deque(itertools.repeat(0), maxlen=0)
+
+
+class Plays(Random):
+    def ask(self, t):
+        spin()
+
+
+compare.compare = spin
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "spinning:Plays"])
+def test_sigterm_ends_a_driver_in_which_code_in_c_runs(tmp_path, name):
+    """In a play, or in the table of a run whose cells nobody plays any more."""
+    (tmp_path / "spinning.py").write_text(SPINS)
+    suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: "
+    (tmp_path / "s.yaml").write_text(f"{suite}[random, spinning:Plays]")
+    words = ["run", "s.yaml", "--out", "r", "--cpus", "0", "--only", f"*/{name}"]
+    driver = subprocess.Popen([*cbobench_words(), *words], cwd=tmp_path)
+    until((tmp_path / "spins").exists, lambda: "nothing spins", driver)
+    assert len([*tmp_path.glob("r/drivers/*")]) == (name != "random")
+    driver.send_signal(signal.SIGTERM)
+    assert driver.wait(PATIENCE) == -signal.SIGKILL
+
+
 def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
     (tmp_path / "leaving.py").write_text(
         "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    "
