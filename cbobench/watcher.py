@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 
@@ -21,31 +20,5 @@ class Watcher:
     def played(self, receipt: Any) -> None:
         """Hear that a task is over, by its `Receipt`."""
 
-    def ended(self, outcome: Any) -> None:
-        """Hear the `Outcome` once nothing plays any more, and the cells are free for others."""
-
 
 SILENT = Watcher()
-
-
-@dataclass(frozen=True)
-class Watchers(Watcher):
-    """Several that are told in order."""
-
-    members: tuple[Watcher, ...]
-
-    def note(self, text: str) -> None:
-        for watcher in self.members:
-            watcher.note(text)
-
-    def began(self, counter: Any) -> None:
-        for watcher in self.members:
-            watcher.began(counter)
-
-    def played(self, receipt: Any) -> None:
-        for watcher in self.members:
-            watcher.played(receipt)
-
-    def ended(self, outcome: Any) -> None:
-        for watcher in self.members:
-            watcher.ended(outcome)

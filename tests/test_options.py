@@ -15,8 +15,6 @@ from cbobench.errors import Misuse
 from cbobench.params import ParamOptions, param
 from cbobench.report.compare import CompareOptions
 from cbobench.report.plot import PlotOptions
-from cbobench.watcher import Watchers
-from tests.helpers import Listener
 
 CALLED = [cbobench.compare, cbobench.plot, cbobench.run, param]
 OPTIONS = {
@@ -72,18 +70,3 @@ def test_a_wrong_keyword_is_a_line_with_the_nearest():
     ):
         with pytest.raises(Misuse, match=f"unknown option '{wrong}'; did you mean '{close}'"):
             function("runs/absent", **{wrong: True})
-
-
-def test_several_watchers_are_told_in_order():
-    first, second = Listener(), Listener()
-    both = Watchers((first, second))
-    both.note("played by this process")
-    both.began("a counter")
-    both.played("a receipt")
-    both.ended("an outcome")
-    for listener in (first, second):
-        assert [*listener.notes, *listener.counters, *listener.receipts] == [
-            "played by this process",
-            "a counter",
-            "a receipt",
-        ]

@@ -11,17 +11,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from cbobench.cli.parser import Commands, Once, whole_number
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
-from cbobench.watcher import Watcher, Watchers
+from cbobench.watcher import Watcher
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
     from cbobench.call import Call
     from cbobench.sweep.plan import Plan
-    from cbobench.sweep.progress import Terminal
     from cbobench.sweep.run import Outcome
 
 
@@ -140,12 +139,17 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
     if options.dry_run:
         return _estimate(call)
     sweep_plan = plan(call, _Notes())
-    terminal = Terminal(sweep_plan)
-    finish = _Finish(sweep_plan, terminal, resume_command, sys.stdout)
+    terminal, outcome = Terminal(sweep_plan), None
     try:
         # Ray prints of crashed workers to standard output, which is the table's.
         with contextlib.closing(terminal), contextlib.redirect_stdout(sys.stderr):
-            execute(sweep_plan, Watchers((terminal, finish)))
+            outcome = execute(sweep_plan, terminal)
+            terminal.begin()
+        return _print_outcome(sweep_plan, outcome, terminal.last_failed, resume_command)
+    except OSError:
+        if outcome is None or not outcome.stopped:
+            raise
+        return 130  # the terminal that was closed takes no last words
     except Misuse:
         raise
     except CbobenchError as error:
@@ -157,7 +161,6 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
         message = f"{error}; what is published stays, to go on: {resume_command}"
         print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
         return error.exit_code
-    return finish.code
 
 
 def _estimate(call: Call) -> int:
@@ -191,72 +194,50 @@ class _Notes(Watcher):
         print(f"{self.prefix}{printable(text)}", file=sys.stderr, flush=True)
 
 
-@dataclass
-class _Finish(Watcher):
-    """Prints what a sweep did, and its table.
+def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str) -> int:
+    """Print what a sweep did, and its table; the exit code.
 
-    Attributes:
-        command: resumes the run.
-        out: where the table goes.
-        code: how the command exits.
+    Args:
+        said: how many failures were counted when they were told last.
     """
+    from cbobench.results.query import FailureCounts
 
-    plan: Plan
-    terminal: Terminal
-    command: str
-    out: TextIO
-    code: int = 0
+    tally = FailureCounts(outcome.errors)
+    for error in tally.examples():
+        print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
+    if tally.total > max(1, said):
+        print(printable(mask_secrets(str(tally))), file=sys.stderr)
+    good = plan.done + outcome.played - outcome.failed
+    if outcome.stopped:
+        failed_note = f", {outcome.failed} failed" if outcome.failed else ""
+        cells = count_noun(outcome.cells, "cell")
+        print(
+            f"stopped: {good:,} of {cells} done{failed_note}; to go on: {resume_command}",
+            file=sys.stderr,
+        )
+        return 1 if plan.call.fail_fast and outcome.failed else 130
+    from cbobench.report.best import describe_best
+    from cbobench.report.compare import compare
+    from cbobench.report.load import Run
+    from cbobench.report.selection import Selection
 
-    def ended(self, outcome: Outcome) -> None:
-        try:
-            self.code = self._print_outcome(outcome)
-        except OSError:
-            if not outcome.stopped:
-                raise
-            self.code = 130  # the terminal that was closed takes no last words
-
-    def _print_outcome(self, outcome: Outcome) -> int:
-        """Print what was done and the table; the exit code."""
-        from cbobench.results.query import FailureCounts
-
-        tally = FailureCounts(outcome.errors)
-        for error in tally.examples():
-            print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
-        if tally.total > max(1, self.terminal.last_failed):
-            print(printable(mask_secrets(str(tally))), file=sys.stderr)
-        good = self.plan.done + outcome.played - outcome.failed
-        if outcome.stopped:
-            failed_note = f", {outcome.failed} failed" if outcome.failed else ""
-            cells = count_noun(outcome.cells, "cell")
-            print(
-                f"stopped: {good:,} of {cells} done{failed_note}; to go on: {self.command}",
-                file=sys.stderr,
-            )
-            return 1 if self.plan.call.fail_fast and outcome.failed else 130
-        from cbobench.report.best import describe_best
-        from cbobench.report.compare import compare
-        from cbobench.report.load import Run
-        from cbobench.report.selection import Selection
-
-        finished = Run(outcome.folder.uri)
-        print(compare(finished), file=self.out)
-        for line in describe_best(finished, Selection(finished).groups):
-            print(printable(line), file=self.out)
-        print(f"results: {outcome.folder}", file=self.out, flush=True)
-        see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
-        failed = int((finished.cells["status"] == "failed").sum())
-        if outcome.spent:
-            done = part_of(good, outcome.cells, "cell")
-            print(f"the budget is spent: {done} done; to go on: {self.command}", file=sys.stderr)
-        if failed:
-            print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
-        if outcome.absent:
-            count = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')}"
-            absent = f"{count} played but not in {outcome.folder} (first {outcome.absent[0]})"
-            print(
-                f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr
-            )
-        return 1 if failed or outcome.absent else 0
+    finished = Run(outcome.folder.uri)
+    print(compare(finished))
+    for line in describe_best(finished, Selection(finished).groups):
+        print(printable(line))
+    print(f"results: {outcome.folder}", flush=True)
+    see = f"see: cbobench status {shlex.quote(str(outcome.folder))}"
+    failed = int((finished.cells["status"] == "failed").sum())
+    if outcome.spent:
+        done = part_of(good, outcome.cells, "cell")
+        print(f"the budget is spent: {done} done; to go on: {resume_command}", file=sys.stderr)
+    if failed:
+        print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
+    if outcome.absent:
+        count = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')}"
+        absent = f"{count} played but not in {outcome.folder} (first {outcome.absent[0]})"
+        print(f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr)
+    return 1 if failed or outcome.absent else 0
 
 
 def _without_cluster(command_line: list[str]) -> Iterator[str]:

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-# Before a play needs them: their BLAS would try for ever where memory is limited and little is
-# left. What only looks at methods and problems imports them late, as they take long to load.
-import scipy.linalg
+# Before a play needs it: its BLAS would try for ever where memory is limited and little is left.
 import scipy.special  # noqa: F401
 from numpy.typing import NDArray
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # Not where it is used: its BLAS would try for ever where memory is limited and little is left.
-# scipy.stats would take five times as long.
 from scipy.special import bdtr, betaincinv, ndtr, stdtrit
 
 from cbobench.errors import Misuse, show

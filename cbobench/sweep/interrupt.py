@@ -146,9 +146,10 @@ def _do_nothing(number: int, frame: FrameType | None) -> None:
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """Handle signals within, and restore the handlers afterwards; does nothing outside the main
-    thread.
+    thread. A block within such a block has its handler, which knows a repetition of a signal.
     """
-    interruption = Interruption()
+    current = signal.getsignal(signal.SIGTERM)
+    interruption = current if isinstance(current, Interruption) else Interruption()
     before: dict[signal.Signals, Handler] = {}
     taken_before = dict(_taken)
     report = sys.unraisablehook
@@ -169,6 +170,7 @@ def interruptible() -> Iterator[Interruption]:
             _take(number, interruption)
         yield interruption
     finally:
+        interruption.ignoring = False
         sys.unraisablehook = report
         for number, handler in before.items():
             if handler is not None:  # one that Python does not know

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cbobench.play.task import Receipt
     from cbobench.sweep.executors import Executor
     from cbobench.sweep.plan import Plan
-    from cbobench.sweep.run import Outcome
 
 # share of the rounds from which on their speed alone counts: the first ones cost less, or wait
 # longer
@@ -177,11 +176,6 @@ class Terminal(Watcher):
         if total >= 2 * self.last_failed + 1 or kinds < len(self.failed.counts) <= SHOWN:
             self.last_failed = total
             self.note(str(self.failed))
-
-    def ended(self, outcome: Outcome) -> None:
-        """Take the bar down."""
-        self.begin()
-        self.close()
 
     def close(self) -> None:
         """Take the bar down, whether the sweep has ended or failed."""

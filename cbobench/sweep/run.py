@@ -117,30 +117,19 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
         CbobenchError: another call plays the cells, the folder cannot be written, or nothing can
             play.
     """
-    ledger = Ledger(plan)
+    call, ledger = plan.call, Ledger(plan)
     for text in _describe_before(plan):
         watcher.note(text)
-    with interruptible() as interrupted:
-        if plan.tasks:
-            _play(plan, ledger, watcher, interrupted)
-        else:
-            # What is complete can be read where nothing can be written.
-            try:
-                _write_record(plan, new_call_id())
-            except StoreFailure as error:
-                watcher.note(f"this call is not recorded: {str(error).partition(';')[0]}")
-        interrupted.ignoring = False  # nothing can be lost any more
-        watcher.ended(ledger.outcome)
-    return ledger.outcome
-
-
-def _play(plan: Plan, ledger: Ledger, watcher: Watcher, interrupted: Interruption) -> None:
-    """Play the tasks of a plan until all are done, or a signal, a failure or the budget stops
-    it.
-    """
-    call = plan.call
+    if not plan.tasks:
+        # What is complete can be read where nothing can be written.
+        try:
+            _write_record(plan, new_call_id())
+        except StoreFailure as error:
+            watcher.note(f"this call is not recorded: {str(error).partition(';')[0]}")
+        return ledger.outcome
     # What ends first stands last: the engine closes, then the cells are free for others.
     with (
+        interruptible() as interrupted,
         Lease(plan.folder, plan.tasks.cells, watcher) as lease,
         ExitStack() as engines,
         ledger.until_stopped(interrupted),
@@ -175,6 +164,7 @@ def _play(plan: Plan, ledger: Ledger, watcher: Watcher, interrupted: Interruptio
                 lease.start_heartbeat_thread()  # nobody forks any more, and to merge takes minutes
             remove_leftovers(plan.folder, lease.id, over=True)
             compact_if_large(plan.folder, watcher)
+    return ledger.outcome
 
 
 def _describe_before(plan: Plan) -> list[str]:
