@@ -38,14 +38,16 @@ OTHERS = {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA":
 # What NumPy's own builds may use beyond x86-64-v3, by the names that a version knows; unknown ones
 # disable nothing.
 BEYOND = ("X86_V4", "AVX512_ICL", "AVX512_SPR")
-BEYOND_BEFORE_2_4 = (
+BEYOND_FROM = (2, 4)
+BEYOND_BEFORE = (
     "AVX512F",
     "AVX512CD",
+    "AVX512_KNL",
+    "AVX512_KNM",
     "AVX512_SKX",
     "AVX512_CLX",
     "AVX512_CNL",
     "AVX512_ICL",
-    "AVX512_SPR",
 )
 
 _before: dict[str, str | None] = {}  # what the variables were that this process has changed
@@ -117,16 +119,19 @@ def portable_variables(
     variables: dict[str, str | None] = {KERNEL: CORE, **OTHERS}
     if "avx512f" in flags:
         before = environment.get(DISABLED, "").replace(",", " ").split()
-        beyond = BEYOND if _is_from_2_4(numpy) else BEYOND_BEFORE_2_4
-        variables[DISABLED] = " ".join(dict.fromkeys([*before, *beyond]))
+        variables[DISABLED] = " ".join(dict.fromkeys([*before, *_names_beyond(numpy)]))
         if ENABLED in environment:
             variables[ENABLED] = None  # NumPy refuses to be imported if both are set
     return variables
 
 
-def _is_from_2_4(numpy: str) -> bool:
-    version = re.match(r"(\d+)\.(\d+)", numpy)
-    return version is None or tuple(map(int, version.groups())) >= (2, 4)
+def _names_beyond(numpy: str) -> tuple[str, ...]:
+    """Return what a version of NumPy, which warns of others, calls instructions beyond AVX2."""
+    match = re.match(r"(\d+)\.(\d+)", numpy)
+    version = BEYOND_FROM if match is None else tuple(map(int, match.groups()))
+    if version >= BEYOND_FROM:
+        return BEYOND
+    return (*BEYOND_BEFORE, *BEYOND[-1:]) if version >= (2, 3) else BEYOND_BEFORE
 
 
 def _numpy_version() -> str:

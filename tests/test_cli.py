@@ -11,14 +11,12 @@ import subprocess
 import sys
 
 import pytest
-import scipy
 
 from cbobench import cli, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.report.load import Run
 from cbobench.results.store import StoreFailure
-from cbobench.sweep import ray_start
 from tests.conftest import ROOT, cbobench_words
 
 
@@ -192,24 +190,6 @@ def test_dry_run_writes_nothing(run, small_suite, clean_tree):
     assert "time: about" in out
     assert "disk: about" in out
     assert clean_tree() == before
-
-
-def test_a_dry_run_for_a_cluster_asks_it_for_its_cpus(run, small_suite, monkeypatch):
-    addresses = []
-    monkeypatch.setattr(
-        ray_start, "count_cluster_cpus", lambda address: addresses.append(address) or 1234
-    )
-    suite = small_suite()
-    out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
-    assert "on 1,234 CPU(s) of the cluster as it is now" in out
-    assert addresses == ["head:6379"]
-    assert "of the cluster" not in run("run", suite, "--dry-run")[1], "negative control"
-    monkeypatch.setattr(ray_start, "count_cluster_cpus", lambda address: 0)
-    out = run("run", suite, "--dry-run", "--address", "head:6379")[1]
-    assert (
-        "on 1 CPU(s); the cluster shows none now, so divide by those that will come, plus about"
-        in out
-    )
 
 
 def test_the_estimate_of_disk_is_near_the_truth(run, small_suite, tmp_path):
@@ -405,8 +385,9 @@ algorithms: [ckb-ucb, penalty-noisy, rpol-ucb, gp-ts, config, sgp-ucb, stageopt]
 @pytest.mark.slow
 def test_a_sweep_imports_what_it_plays_with_alone(write_suite, tmp_path):
     heavy = [*BACKENDS, "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.spatial"]
-    if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18):
-        heavy.remove("scipy.linalg")  # scipy.special imports it itself
+    looks = "import sys, scipy.special; print('scipy.linalg' in sys.modules)"
+    if "True" in subprocess.check_output([sys.executable, "-c", looks], text=True):
+        heavy.remove("scipy.linalg")  # some versions of scipy.special import it
     suite = write_suite(FINITE)
     played = ["run", str(suite), "--out", str(tmp_path / "r"), "--cpus", "0"]
     import_nothing([played], heavy)
