@@ -169,18 +169,11 @@ def _estimate(call: Call) -> int:
     from cbobench.sweep.plan import plan
 
     watcher = _Notes("dry run: ")
-    cpus, whose = 0 if call.engine == "inline" else call.cpus, ""
+    cpus = 0 if call.plays_inline else call.cpus
     sweep_plan = plan(call, watcher)
-    if call.address is not None:
-        from cbobench.sweep.ray_start import count_cluster_cpus
-
-        watcher.note("asks the cluster for its CPUs")
-        cpus, whose = count_cluster_cpus(call.address), " of the cluster as it is now"
-        if cpus == 0:
-            cpus, whose = 1, "; the cluster shows none now, so divide by those that will come"
-    unplayable = [f"not played: {line}" for line in sweep_plan.record.unplayable]
-    lines = [estimate(sweep_plan, cpus, watcher, whose), *unplayable]
-    print("\n".join(lines))
+    print(estimate(sweep_plan, cpus, watcher))
+    for line in sweep_plan.record.unplayable:
+        print(f"not played: {line}")
     return 0
 
 

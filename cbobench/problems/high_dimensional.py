@@ -26,7 +26,6 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.best_known import (
     KEANE_10,
-    KEANE_30,
     KEANE_50,
     RIDGE_20,
     ROVER_60,
@@ -219,23 +218,6 @@ class Keane10(Keane):
 
     low, high = (0.0,) * 10, (10.0,) * 10
     reference = keane_reference(KEANE_10, 0.7473103615121017, 0.99687)
-
-
-@PROBLEMS.register("keane-30")
-@dataclass(kw_only=True)
-class Keane30(Keane):
-    __doc__ = Keane.__doc__
-
-    source = "Keane (1994), 30 dimensions"
-    about = (
-        "30-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
-        "one is active"
-    )
-
-    lengthscale: float = longer(30)
-
-    low, high = (0.0,) * 30, (10.0,) * 30
-    reference = keane_reference(KEANE_30, 0.8218843966504186, 0.9999995)
 
 
 @PROBLEMS.register("keane-50")

@@ -66,12 +66,11 @@ class Cost:
     kind: Kind = "tried"
 
 
-def estimate(plan: Plan, cpus: int | None, watcher: Watcher, whose: str = "") -> str:
+def estimate(plan: Plan, cpus: int | None, watcher: Watcher) -> str:
     """Return lines on cells, time and disk, as measured here for the CPUs here (or `cpus`).
 
     Args:
         watcher: told of a step that may take long.
-        whose: words on whose CPUs they are, if not this machine's.
     """
     costs, tried = try_pairs(plan, watcher)
     labels: dict[Kind, list[str]] = {kind: [] for kind in KINDS}  # of the algorithm of each pair
@@ -81,7 +80,7 @@ def estimate(plan: Plan, cpus: int | None, watcher: Watcher, whose: str = "") ->
     lines = [
         f"{plan.suite.name}: {plan.cells - plan.done:,} of {count_noun(plan.cells, 'cell')} to play"
         f", in {count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
-        f"time: {_describe_time(plan, costs, tried, cpus, whose)}",
+        f"time: {_describe_time(plan, costs, tried, cpus)}",
     ]
     for kind, meaning in KINDS.items():
         counts = Counter(labels[kind]).items()
@@ -100,9 +99,7 @@ def estimate(plan: Plan, cpus: int | None, watcher: Watcher, whose: str = "") ->
     return "\n".join(lines)
 
 
-def _describe_time(
-    plan: Plan, costs: Mapping[str, Cost], tried: int, cpus: int | None, whose: str
-) -> str:
+def _describe_time(plan: Plan, costs: Mapping[str, Cost], tried: int, cpus: int | None) -> str:
     """Return how long a plan takes, in words."""
     pairs = [pair_cells.pair for pair_cells in plan.tasks.by_pair]
     if pairs and not costs:
@@ -114,7 +111,7 @@ def _describe_time(
     busy = max(1, min(workers // widest, len(plan.tasks)))
     is_bound = len(costs) < len(pairs) or any(cost.kind == "at least" for cost in costs.values())
     about = "more than" if is_bound else "about"
-    on = f"on {workers:,} CPU(s){whose}"
+    on = f"on {workers:,} CPU(s)"
     startup = ""
     if plan.tasks and cpus != 0:
         startup = f", plus about {duration(STARTUP_SECONDS)} to start"

@@ -106,12 +106,6 @@ class Slots(NamedTuple):
     cpus: int
 
 
-class Note(NamedTuple):
-    """A line for people."""
-
-    text: str
-
-
 class Board(NamedTuple):
     """The last reports on the tasks that are played, by name."""
 

@@ -49,14 +49,12 @@ from cbobench.sweep.messages import (
     Ended,
     Join,
     Leave,
-    Note,
     Refused,
     Report,
     Slots,
     Submit,
 )
 from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
-from cbobench.watcher import SILENT, Watcher
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
@@ -78,7 +76,6 @@ class RayExecutor:
         cpus: CPUs to use on this machine, or of a Ray that the program has started; None for all.
         address: of a Ray cluster, or None.
         code: what must run there, None on this machine.
-        watcher: told of nodes that did not answer before the first task.
 
     Raises:
         CbobenchError: why Ray did not start, or cannot be joined.
@@ -91,9 +88,8 @@ class RayExecutor:
         cpus: int | None,
         address: str | None,
         code: Code | None = None,
-        watcher: Watcher = SILENT,
     ) -> None:
-        self.folder, self.cpus, self.address, self.watcher = folder, cpus, address, watcher
+        self.folder, self.cpus, self.address = folder, cpus, address
         self.flight: dict[str, Task] = {}
         self.board: Mapping[str, Report] = {}
         self.slots = 0
@@ -162,12 +158,10 @@ class RayExecutor:
             self.folder.remove_temporary([task.name for task in self.pending])
         self.flight.clear()
 
-    def _handle(self, message: Refused | Note | Board | Slots) -> None:
+    def _handle(self, message: Refused | Board | Slots) -> None:
         match message:
             case Refused(error):
                 raise error
-            case Note(text):
-                self.watcher.note(text)
             case Board(reports):
                 self.board = reports
             case Slots(cpus):
@@ -197,24 +191,11 @@ def in_flight(slots: int, cpus: int | None, address: str | None) -> int:
     return cpus or min(MAX_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_PER_CPU * slots))
 
 
-class Driver(Watcher):
-    """The driver as the process of Ray sees it."""
-
-    def __init__(self, link: Any) -> None:
-        self.link = link
-
-    def send(self, message: Refused | Note | Board | Slots | Ended) -> None:
-        self.link.send(message)
-
-    def note(self, text: str) -> None:
-        self.send(Note(text))
-
-
 def serve_ray(link: Any) -> None:
     """The life of the process of Ray: pass on what the driver and Ray have for each other until one
     of them goes.
     """
-    inbox, driver = become_worker(link), Driver(link)
+    inbox = become_worker(link)
     join: Join = inbox.get()
     try:
         ray = start_ray(join.cpus, join.address, join.code)
@@ -222,9 +203,9 @@ def serve_ray(link: Any) -> None:
         client = RayClient(ray, join, inbox)
         disregard_signals()  # once more: Ray takes SIGTERM for itself
         cpus = client.cpus()
-        driver.send(Slots(cpus))
+        link.send(Slots(cpus))
     except BaseException as error:
-        driver.send(
+        link.send(
             Refused(
                 error
                 if isinstance(error, CbobenchError)
@@ -233,16 +214,16 @@ def serve_ray(link: Any) -> None:
         )
         os._exit(1)
     try:
-        _pass_on(client, driver, inbox, cpus)
+        _pass_on(client, link, inbox, cpus)
     except CbobenchError as error:
-        driver.send(Refused(error))
+        link.send(Refused(error))
     except BaseException as error:
-        driver.send(Refused(ExecutorDied(f"Ray has ended ({describe_error(error)[0]})")))
+        link.send(Refused(ExecutorDied(f"Ray has ended ({describe_error(error)[0]})")))
     finally:
         os._exit(0)
 
 
-def _pass_on(client: RayClient, driver: Driver, inbox: SimpleQueue[Any], cpus: int) -> None:
+def _pass_on(client: RayClient, link: Any, inbox: SimpleQueue[Any], cpus: int) -> None:
     checked_at = time.monotonic()
     while True:
         with suppress(Empty):
@@ -255,14 +236,14 @@ def _pass_on(client: RayClient, driver: Driver, inbox: SimpleQueue[Any], cpus: i
                 case Cancel(name):
                     client.cancel(name)
                 case Future() as future if future in client.flight:
-                    driver.send(client.collect(future))
+                    link.send(client.collect(future))
         if time.monotonic() - checked_at > CHECK_SECONDS:
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
-            driver.send(Board(client.rounds.read()))
+            link.send(Board(client.rounds.read()))
             checked_at, before, cpus = time.monotonic(), cpus, client.cpus()
             if cpus != before:
-                driver.send(Slots(cpus))
+                link.send(Slots(cpus))
 
 
 class RayClient:

@@ -151,19 +151,6 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
     return ray
 
 
-def count_cluster_cpus(address: str) -> int:
-    """Return the CPUs that a cluster has now; one that grows on demand may show none.
-
-    Raises:
-        Misuse: as of `start_ray`.
-    """
-    ray = start_ray(None, address)
-    try:
-        return int(ray.cluster_resources().get("CPU", 0))
-    finally:
-        ray.shutdown()
-
-
 def _arithmetic_hook(choice: str | None) -> Callable[[], None]:
     """Return what a node's workers run first: Ray imports NumPy before they import cbobench.
 

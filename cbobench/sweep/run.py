@@ -244,7 +244,7 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
         code = None if address is None else collect_code(plan.tasks.sources, call.ship)
         limit = call.cpus if is_started or address is None else None
         try:
-            ray = RayExecutor(problems, plan.folder, limit, address, code, watcher)
+            ray = RayExecutor(problems, plan.folder, limit, address, code)
         except CbobenchError as error:
             if is_asked or is_started:
                 raise

@@ -146,5 +146,5 @@ def is_rival(name: str) -> bool:
 
 
 def plain(label: str) -> str:
-    """A label without what it says in brackets, such as that there is no noise."""
-    return label.partition(" (")[0].partition("[noise_f=0.0")[0]
+    """A label without what it says in brackets."""
+    return label.partition(" (")[0]
