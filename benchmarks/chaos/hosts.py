@@ -92,7 +92,7 @@ class Hosts:
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
             self.close()
             raise NoRight(getattr(error, "stderr", "") or str(error)) from error
-        temporary = f"--temp-dir={tempfile.mkdtemp(dir='/tmp')}"
+        temporary = f"--temp-dir={tempfile.mkdtemp()}"
         parts = (
             ["--head", f"--port={PORT}", "--include-dashboard=false", temporary],
             [f"--address={self.address}"],

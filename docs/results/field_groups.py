@@ -4,6 +4,7 @@ ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,5 +147,5 @@ def is_rival(name: str) -> bool:
 
 
 def plain(label: str) -> str:
-    """A label without what it says in brackets."""
-    return label.partition(" (")[0]
+    """A label without what it says in brackets, such as that there is no noise."""
+    return re.split(r" \(|\[noise_f=0\.0", label)[0]

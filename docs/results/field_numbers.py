@@ -71,7 +71,7 @@ def drop_pairs(record: Manifest, keys: set[tuple[str, str]]) -> Manifest:
             grid,
             unplayable=(),
             algorithms=tuple(
-                one for one in grid.algorithms if any(one == pair.algorithm for pair in grid.pairs)
+                one for one in grid.algorithms if one in [pair.algorithm for pair in grid.pairs]
             ),
         )
         for grid in left.grids
