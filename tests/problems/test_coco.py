@@ -223,4 +223,6 @@ def test_suites_sweep_it(cocoex, tmp_path, capsys):
         )
         == 0
     )
-    assert "coco[dimension=3,function=7,instance=3]" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "coco[instance=3]" in printed
+    assert "all problems: dimension = 3, function = 7" in printed
