@@ -169,9 +169,8 @@ def _estimate(call: Call) -> int:
     from cbobench.sweep.plan import plan
 
     watcher = _Notes("dry run: ")
-    cpus = 0 if call.plays_inline else call.cpus
     sweep_plan = plan(call, watcher)
-    print(estimate(sweep_plan, cpus, watcher))
+    print(estimate(sweep_plan, 0 if call.plays_inline else call.cpus, watcher))
     for line in sweep_plan.record.unplayable:
         print(f"not played: {line}")
     return 0

@@ -86,7 +86,7 @@ class G1(HeldOut):
 class G2(Keane):
     """Problem g02 of CEC 2006: Keane's bump in 20 dimensions, as `keane-10`.
 
-    The family is that of `keane-10` to `keane-50`, which have been shown before; these 20
+    The family is that of `keane-10`, which has been shown before; these 20
     dimensions have not. Published: -0.803619104.
     """
 

@@ -5,7 +5,7 @@ All are stated as minimisation of a cost, without noise; here f = -cost is maxim
 is ours. Where a reference is a proven optimum, its class says so. The others are best known values,
 from `tests/problems/derive_high_dimensional.py`: their accuracy is infinite, so a method may beat
 them, and its simple regret is 0 from then on. Preparing a problem checks a reference's point, but
-does not search a better one: that would take 8 s for `keane-50` and minutes for `rover-60`, in
+does not search a better one: that would take 8 s for `ackley-50` and minutes for `rover-60`, in
 every worker.
 """
 
@@ -26,7 +26,6 @@ from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.best_known import (
     KEANE_10,
-    KEANE_50,
     RIDGE_20,
     ROVER_60,
     STRUCTURE_124,
@@ -218,23 +217,6 @@ class Keane10(Keane):
 
     low, high = (0.0,) * 10, (10.0,) * 10
     reference = keane_reference(KEANE_10, 0.7473103615121017, 0.99687)
-
-
-@PROBLEMS.register("keane-50")
-@dataclass(kw_only=True)
-class Keane50(Keane):
-    __doc__ = Keane.__doc__
-
-    source = "Keane (1994), 50 dimensions"
-    about = (
-        "50-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
-        "one is active"
-    )
-
-    lengthscale: float = longer(50)
-
-    low, high = (0.0,) * 50, (10.0,) * 50
-    reference = keane_reference(KEANE_50, 0.8352623483570729, 0.9999999999)
 
 
 START, GOAL = (0.05, 0.05), (0.95, 0.95)

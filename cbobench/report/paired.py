@@ -443,6 +443,9 @@ def _pool_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     rows = pool_problems(frame[is_rival & (frame["n"] > 0)].to_dict("records"))
     for row in rows:
         parts = row.pop("parts")
+        # Problems without a common seed count, too.
+        rival = (frame["algorithm"] == row["algorithm"]) & (frame["metric"] == row["metric"])
+        row["expected"] = frame[rival].drop_duplicates("problem")["expected"].sum()
         row["defined"] = sum(part["defined"] for part in parts)
         row["against_label"] = " or ".join(dict.fromkeys(part["against_label"] for part in parts))
         row["better_on"], row["worse_on"] = (

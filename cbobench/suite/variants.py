@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,9 +77,11 @@ class Variant:
 
 def borrows_name(variant: Variant) -> bool:
     """Return whether a variant's label is the registered name of another method or problem."""
-    label = variant.label.lower()
-    is_own = label in (variant.name.lower(), variant.title.lower())
-    return not is_own and any(label in registry.names() for registry in (ALGORITHMS, PROBLEMS))
+    # whatever its letters look like, and what a sweep adds
+    plain = unicodedata.normalize("NFKC", variant.label).casefold().strip()
+    label = re.sub(r"\s*[\[(]\w+ ?=.*", "", plain)
+    is_registered = any(label in registry.names() for registry in (ALGORITHMS, PROBLEMS))
+    return is_registered and label != variant.name.casefold()
 
 
 def canonical(value: Any) -> str:

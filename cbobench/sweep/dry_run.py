@@ -106,12 +106,11 @@ def _describe_time(plan: Plan, costs: Mapping[str, Cost], tried: int, cpus: int 
         return "not estimated"
     work = _seconds_of_work(plan, costs)
     # Tasks of several CPUs leave fewer workers, and no more are busy than there are tasks.
-    workers = max(1, cpus if cpus is not None else usable_cpus())
+    workers = usable_cpus() if cpus is None else max(1, cpus)
     widest = max((demand.cpus for demand in plan.suite.demands.values()), default=1)
     busy = max(1, min(workers // widest, len(plan.tasks)))
     is_bound = len(costs) < len(pairs) or any(cost.kind == "at least" for cost in costs.values())
     about = "more than" if is_bound else "about"
-    on = f"on {workers:,} CPU(s)"
     startup = ""
     if plan.tasks and cpus != 0:
         startup = f", plus about {duration(STARTUP_SECONDS)} to start"
@@ -119,8 +118,8 @@ def _describe_time(plan: Plan, costs: Mapping[str, Cost], tried: int, cpus: int 
     if tried < len(costs):
         known = f"; {part_of(tried, len(pairs), 'pair')} known"
     return (
-        f"{about} {duration(work / busy)} {on}{startup} ({duration(work)} of work{known}); it may "
-        "take twice that, or half"
+        f"{about} {duration(work / busy)} on {workers:,} CPU(s){startup} ({duration(work)} of "
+        f"work{known}); it may take twice that, or half"
     )
 
 

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -80,7 +80,7 @@ def _give_back_signals() -> None:
         if signal.getsignal(number) is handler and before is not None:
             signal.signal(number, before)
     _taken.clear()
-    signal.set_wakeup_fd(-1)
+    _stop_telling()
     _release_signals()
 
 
@@ -116,9 +116,13 @@ def ignore() -> None:
 END_BY_FORCE = f"""trap '' TERM HUP
 while number=$(dd bs=1 count=1 <&3 | od -An -tu1); [ "$number" ]; do
     [ $number -eq {signal.SIGTERM:d} ] || continue
-    (sleep {FORCE_SECONDS}; kill -9 "$0") & cat <&3; kill -9 $!; exit
-done"""
-"""Kills the process of id $0 if it runs on after SIGTERM; it reads the numbers of its signals."""
+    (sleep {FORCE_SECONDS}; kill -9 "$0") & cat <&3; break
+done; kill -9 0"""
+"""Kills the process of id $0 if it runs on after SIGTERM; it reads the numbers of its signals, and
+at their end ends all of its own group.
+"""
+_told: list[int] = []
+"""The pipe into which this process writes the numbers; its forks do not hold it open."""
 
 
 @contextmanager
@@ -129,14 +133,23 @@ def ended_by_force() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = run_apart(END_BY_FORCE, str(os.getpid()))
-    os.set_blocking(numbers, False)
-    before = signal.set_wakeup_fd(numbers, warn_on_full_buffer=False)
+    # Where there is no shell, it ends as far as Python can.
+    with suppress(OSError):
+        numbers = run_apart(END_BY_FORCE, str(os.getpid()))
+        _told.append(numbers)
+        os.set_blocking(numbers, False)
+        signal.set_wakeup_fd(numbers, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.set_wakeup_fd(before)
+        _stop_telling()
+
+
+def _stop_telling() -> None:
+    for numbers in _told:
+        signal.set_wakeup_fd(-1)
         os.close(numbers)
+    _told.clear()
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:

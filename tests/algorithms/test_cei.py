@@ -220,7 +220,7 @@ def test_where_no_step_gained_none_is_looked_for_on_the_same_grounds(monkeypatch
 def test_boxes_on_which_a_round_takes_too_long_are_refused_with_the_methods_to_take():
     with pytest.raises(Misuse, match=r"60 inputs with 15 constraints .*; take scbo or furbo$"):
         make("cei").check(problem("rover-60"))
-    make("cei").check(problem("keane-50"))
+    make("cei").check(problem("ackley-50"))
     make("cei", kernel="given").check(problem("rover-60"))
 
 

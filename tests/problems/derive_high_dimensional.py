@@ -3,7 +3,7 @@ multistart SLSQP.
 
 Takes minutes to an hour for each problem, so pytest runs it with a small budget only:
 
-    OMP_NUM_THREADS=1 python -m tests.problems.derive_high_dimensional keane-50 --evaluations 300000
+    OMP_NUM_THREADS=1 python -m tests.problems.derive_high_dimensional keane-10 --evaluations 300000
     --starts 200
 
 Prints f and the point, rounded to ten digits and feasible to the last bit.

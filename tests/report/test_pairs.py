@@ -88,6 +88,9 @@ def test_a_row_over_all_problems_leads(tmp_path, run):
         200,
         [partial(make_run, tmp_path / "longer", values | {"R": values["P"]}, horizon=200)],
     )
+    failed = make_run(tmp_path / "failed", values, failed={("R", "B"): range(N)})
+    lead = cbobench.compare(failed, metric="regret", against="A").frame.iloc[0]
+    assert (lead["n"], lead["expected"]) == (2 * N, 3 * N), "nothing is known of R"
     for options in ({}, {"horizon": "all"}):
         frame = cbobench.compare(longer, metric="regret", against="A", **options).frame
         assert frame["worse_on"][0] == 3

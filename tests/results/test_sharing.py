@@ -27,6 +27,7 @@ from cbobench.results.lease import Lease
 from cbobench.results.manifest import Manifest
 from cbobench.results.query import read_published, read_status
 from cbobench.results.store import StoreFailure, machine_id
+from cbobench.results.verify import verify
 from cbobench.suite.cells import Cells
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.plan import plan
@@ -211,8 +212,10 @@ def test_a_record_is_made_again_by_the_suite_that_played_the_cells(small_suite, 
     with pytest.raises(DamagedRun, match=says):
         cbobench.load_cells(run)
     notes = []
-    assert cbobench.run(suite, out=run, cpus=0, on_note=notes.append).played == 0
+    assert cbobench.run(suite, out=run, cpus=0, seeds=2, on_note=notes.append).played == 0
     assert "run.json is missing: it is made again of this call alone" in notes[0]
+    assert verify(open_run(run)).damaged == [], "what nobody asks for now is whole"
+    assert cbobench.run(suite, out=run, cpus=0).played == 0
     assert_same_rows(tmp_path / "whole", run)
 
 

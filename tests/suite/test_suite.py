@@ -162,6 +162,10 @@ WRONG = [
         "the label 'CEI' of 'ckb-ucb' is the name of another method or problem",
     ),
     (
+        ("label: Rand}", "label: scbo}"),
+        r"the label 'scbo \(beta_scale = 0.2\)' of 'ckb-rand\[beta_scale=0.2\]' is the name of",
+    ),
+    (
         ("{h: 0.25}", "{h: 0.25, label: gramacy}"),
         "the label 'gramacy' of 'rkhs-1d\\[h=0.25\\]' is the name of another method or problem",
     ),

@@ -234,6 +234,42 @@ def test_sigterm_ends_a_driver_in_which_code_in_c_runs(tmp_path, name):
     assert driver.wait(PATIENCE) == -signal.SIGKILL
 
 
+EMBEDS = """
+import os, time
+from pathlib import Path
+from cbobench.algorithms.references import Random
+from cbobench.cli import main
+
+
+class Forks(Random):
+    def ask(self, t):
+        if not os.fork():
+            os.setsid()
+            time.sleep(20)
+            os._exit(0)
+        Path("forked").touch()
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(["run", "s.yaml", "--out", "r", "--cpus", "0"])
+    time.sleep(6)
+    print("goes on")
+"""
+
+
+def test_a_program_goes_on_after_its_run_has_ended_by_sigterm(tmp_path):
+    """Though a fork of the run's lives on."""
+    (tmp_path / "embeds.py").write_text(EMBEDS)
+    suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ["
+    (tmp_path / "s.yaml").write_text(f"{suite}embeds:Forks]")
+    words = [sys.executable, "embeds.py"]
+    program = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    until((tmp_path / "forked").exists, lambda: "nothing forks", program)
+    program.send_signal(signal.SIGTERM)
+    assert program.communicate(timeout=PATIENCE)[0].endswith("goes on\n")
+
+
 def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
     (tmp_path / "leaving.py").write_text(
         "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    "
