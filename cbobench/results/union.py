@@ -202,10 +202,12 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
                 )
         problems |= own
         holders |= dict.fromkeys(own, name)
-        spelt |= {
+        # A method that several runs have is spelt as in the first.
+        told_apart = {
             variant.key: _tell_apart(variant, spelt, name)
             for variant in manifest.variants("algorithms").values()
         }
+        spelt = told_apart | spelt
         for grid in manifest.grids:
             joined = joined.append_call(_respell(grid, spelt), joined.about, {})
     return replace(joined, invocations=calls)
@@ -231,8 +233,8 @@ def _tell_apart(variant: Variant, earlier: Mapping[str, Variant], name: str) -> 
         earlier: the methods of earlier runs, by key.
     """
     old = _find_namesake(variant, earlier)
-    if old is None or variant.key in earlier:
-        return variant if old is None else earlier[variant.key]
+    if old is None:
+        return variant
     label = f"{variant.label} ({name})"
     change = f"from {old.label} to {label}: {describe_changes(old, variant)}"
     return replace(

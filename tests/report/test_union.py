@@ -113,7 +113,9 @@ def test_methods_of_one_name_are_told_apart_by_their_run(parts, tmp_path):
             SUITE | {"algorithms": ["cei"], "initial": {"sobol": 2}}, out=tmp_path / "late", cpus=0
         ),
     }
-    joined = cbobench.compare([*runs.values()], metric="R")
+    mine = {"algorithms": [{"cei": {"label": "mine"}}]}
+    again = cbobench.run(SUITE | mine, out=tmp_path / "again", cpus=0)
+    joined = cbobench.compare([*runs.values(), again], metric="R")
     alone = [cbobench.compare(run, only="*/cei", metric="R").frame for run in runs.values()]
     medians = dict(zip(joined.frame["algorithm_label"], joined.frame["regret"], strict=True))
     del medians["random"]
