@@ -203,7 +203,7 @@ def format_verdict(verdict: Verdict) -> str:
     return (
         ""
         if verdict.skipped
-        else f"  {word:4}  {verdict.law:{WIDTH}}  {verdict.finding or ''}".rstrip()
+        else f"  {word:4}  {verdict.law.ljust(WIDTH)}  {verdict.finding or ''}".rstrip()
     )
 
 
