@@ -287,8 +287,8 @@ class Manifest:
             for part in self.cells.by_pair
             if part.pair.problem.key not in problems or part.pair.algorithm.key not in algorithms
         ]
-        shown = self.without({part.pair.key for part in left})
-        if not left or shown is None:
+        shown = self.without({part.pair.key for part in left}) if left else None
+        if shown is None:
             return self
         names = list_names(dict.fromkeys(printable(part.pair.label) for part in left))
         cells = count_noun(sum(map(len, left)), "cell")

@@ -80,8 +80,10 @@ def borrows_name(variant: Variant) -> bool:
     # whatever its letters look like, and what a sweep adds
     plain = unicodedata.normalize("NFKC", variant.label).casefold().strip()
     label = re.sub(r"\s*[\[(]\w+ ?=.*", "", plain)
-    is_registered = any(label in registry.names() for registry in (ALGORITHMS, PROBLEMS))
-    return is_registered and label != variant.name.casefold()
+    # most labels are a variant's own name: for these no module is loaded
+    return label != variant.name.casefold() and any(
+        label in registry.names() for registry in (ALGORITHMS, PROBLEMS)
+    )
 
 
 def canonical(value: Any) -> str:
