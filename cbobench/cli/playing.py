@@ -139,7 +139,8 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
     if options.dry_run:
         return _estimate(call)
     sweep_plan = plan(call, _Notes())
-    terminal, outcome = Terminal(sweep_plan), None
+    terminal = Terminal(sweep_plan)
+    outcome = None
     try:
         # Ray prints of crashed workers to standard output, which is the table's.
         with contextlib.closing(terminal), contextlib.redirect_stdout(sys.stderr):

@@ -93,7 +93,8 @@ def curves(
     expected = run.expected_of(problem)
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
     against = ["regret"] * (metric == "reward")  # of f*: reward and regret add up to it
-    parts, labels = [], run.record.labels("algorithms")
+    parts = []
+    labels = run.record.labels("algorithms")
     rounds_by_title = {
         title: t
         for title in labels
