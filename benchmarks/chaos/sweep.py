@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.chaos import check
 from cbobench.errors import CbobenchError
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.results.query import read_status
 
 # in the environment of every process that a sweep starts, with the sweep's own word

@@ -16,9 +16,9 @@ from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
+    from cbobench.results.folder import RunFolder
     from cbobench.results.manifest import Manifest
     from cbobench.results.query import Status
-    from cbobench.results.reader import Reader
     from cbobench.results.verify import Verification
 
 
@@ -81,7 +81,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
     the code now.
     """
     if options.imports:
-        from cbobench.results.bundle import open_run
+        from cbobench.results.folder import open_run
         from cbobench.results.manifest import Manifest
         from cbobench.results.staleness import import_named
 
@@ -200,13 +200,10 @@ def _do_replay(options: argparse.Namespace) -> int:
 
 
 def _do_verify_files(options: argparse.Namespace) -> int:
-    from cbobench.results.bundle import open_run
+    from cbobench.results.folder import open_run
     from cbobench.results.verify import MISSING, verify
 
-    folder = open_run(options.runs[0]).refuse_bundle(
-        "a bundle is checked whenever it is read; give a run folder, or --replay K to play cells "
-        "again"
-    )
+    folder = open_run(options.runs[0])
     condition = verify(folder)
     useless = condition.find_useless(folder)
     exit_code = 1 if condition.damaged else 0
@@ -259,7 +256,7 @@ def _describe_condition(condition: Verification) -> list[str]:
     return lines + [text.format(count_noun(count, noun)) for count, noun, text in counts if count]
 
 
-def finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
+def finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:
     """The commands that finish a run: those of the grids that hold what is missing, failed or
     stale.
     """
@@ -278,7 +275,7 @@ def finishing(record: Manifest, state: Status, folder: Reader) -> list[str]:
     return hints
 
 
-def _resume_command(command: list[str], folder: Reader, suite: str) -> list[str]:
+def _resume_command(command: list[str], folder: RunFolder, suite: str) -> list[str]:
     """A `cbobench run` that plays into this folder, without the options that concerned an earlier
     call only.
 

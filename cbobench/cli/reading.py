@@ -353,16 +353,18 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.report.figures import DrawOptions, describe_files, draw_all, problems_played
     from cbobench.report.load import Run
     from cbobench.report.style import size_of
+    from cbobench.results.folder import as_run_folder
 
     size_of(options.width, 1, options.font)  # refused before anything is read
     import_if_asked(options, options.run)
-    finished = Run(options.run)
-    finished.folder.refuse_bundle(
-        "recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot"
+    folder = as_run_folder(
+        options.run,
+        "recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot",
     )
+    finished = Run(folder)
     out = options.out
     if out is None:
-        out = Path(finished.folder.uri) / "figures" if finished.folder.local else Path("figures")
+        out = Path(folder.uri) / "figures" if folder.local else Path("figures")
     part = finished if options.only is None else finished.only(options.only)
     look = DrawOptions(
         options.width or options.size,

@@ -71,8 +71,8 @@ def place(runs: Sequence[Run]) -> Path:
     """Where a page goes by default: into the run folder, where that is one on this machine, else
     here.
     """
-    folder = runs[0].folder
-    if len(runs) > 1 or folder.is_reduced or not folder.local:
+    folder, *others = [folder for run in runs for folder in run.folders]
+    if others or folder.is_bundle or not folder.local:
         return Path(NAME)
     return Path(folder.uri, NAME)
 

@@ -137,7 +137,7 @@ def tabulate_facts(run: Run, groups: list[Group]) -> TextTable:
     good = run.cells[run.cells["status"] == "ok"]
     facts = {
         "suite": f"{run.record.suite}: {run.record.about}",
-        "run": str(run.folder).rpartition("/")[2],
+        "run": str(run).rpartition("/")[2],
         "cost": f"{duration(good['seconds'].sum())} of CPU time",
         "CPU": "; ".join(sorted(find_cpus(groups))),
         "libraries": "; ".join(good["libraries"].dropna().unique()),

@@ -79,11 +79,11 @@ def evaluate(
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, a claim's test
             fails, or it looks at a round that a bundle does not keep.
     """
-    runs_by_uri = {run.folder.uri: run for run in map(Run, runs)}
+    runs_by_uri = {str(run): run for run in map(Run, runs)}
     if len(runs_by_uri) < len(runs):
         raise Misuse("a run is given twice; its claims would count twice")
     runs_with_cells = [run for run in runs_by_uri.values() if (run.cells["status"] == "ok").any()]
-    empty = ", ".join(str(run.folder) for run in runs_by_uri.values() if run not in runs_with_cells)
+    empty = ", ".join(str(run) for run in runs_by_uri.values() if run not in runs_with_cells)
     if not runs_with_cells:
         raise CbobenchError(
             f"{empty} has no good cell yet, so no claim can be tested; see cbobench status"

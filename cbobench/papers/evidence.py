@@ -84,7 +84,7 @@ class Play:
         last = int(recorded[max(0, int(np.searchsorted(recorded, t, side="right")) - 1)])
         if last not in curve.index:
             raise CbobenchError(
-                f"{self.run.folder} does not keep round {last}, at which a claim looks; give the "
+                f"{self.run} does not keep round {last}, at which a claim looks; give the "
                 f"run folder, or export it again with --rounds {last} and the others"
             )
         return last, self._draw(curve.iloc[int(np.searchsorted(curve.index, last))].dropna())

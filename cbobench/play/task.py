@@ -40,6 +40,7 @@ from cbobench.play.watchdog import (
 )
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import Simulator
+from cbobench.results.digests import Digests
 from cbobench.results.folder import RunFolder
 from cbobench.results.lease import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
@@ -403,16 +404,25 @@ def _play_rounds(
     observers: Sequence[Observer] = (),
 ) -> CellRows:
     """Play cells of a task up to the horizon, and write their rounds."""
+    digests = Digests()
+
+    def write_waiting() -> None:
+        table = rounds.table()
+        digests.add(table)
+        write_table(table)
+
     for chunk in play.chunks([watch_forks(), *observers]):
         rounds.add(chunk)
         if rounds.full:
-            write_table(rounds.table())
+            write_waiting()
     if rounds.waiting:
-        write_table(rounds.table())
+        write_waiting()
     if rounds.written != rounds.expected:
         raise RuntimeError(f"{rounds.written} rows were recorded, {rounds.expected} were expected")
-    identities = [_identity(cell, task) for cell in rounds.cells]
-    return [identity | row for identity, row in zip(identities, summaries(play), strict=True)]
+    return [
+        _identity(cell, task) | row | {"digest": digests.finish(cell.id, row)}
+        for cell, row in zip(rounds.cells, summaries(play), strict=True)
+    ]
 
 
 def _play_block(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,19 @@ import pyarrow as pa
 
 from cbobench.errors import show
 from cbobench.metrics import METRICS
-from cbobench.results.bundle import IMPROVED
-from cbobench.results.digests import Record, digest_of
+from cbobench.results.digests import digest_of
 from cbobench.results.export import find_improvements
-from cbobench.results.rounds import equal_or_nan
-from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RECOMMENDED, RULE
+from cbobench.results.query import PublishedCells
+from cbobench.results.rounds import equal_or_nan, rows_by_cell
+from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RECOMMENDED, RULE, schema
+from cbobench.suite.cells import as_numbers
 
 NOT_COMPARED = {
     *("cell", "problem", "algorithm", "spec", "traceback"),
     *("seconds", "seconds_per_round", "peak_memory_mb"),
-    *("host", "cpu", "arithmetic", "source", "libraries", "attempt", RULE),
+    *("host", "cpu", "arithmetic", "source", "libraries", "attempt", "digest", RULE),
 }
-"""Columns of cells that name the cell, or say who played, when, how fast and by which rule."""
+"""Columns that name the cell, or say who played, when, how fast and by which rule."""
 OF_RECOMMENDATION = {
     FITTED,
     *RECOMMENDED,
@@ -30,6 +32,48 @@ OF_RECOMMENDATION = {
 """Columns that no action and no observation depends on, as far as another rule makes them or leaves
 them out.
 """
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run or a bundle holds of a cell's play.
+
+    Attributes:
+        final: its row among the cells.
+        rounds: those that are stored, by t.
+        improvements: rounds with their simple regret, by t; all in which it fell, at least.
+    """
+
+    final: dict[str, Any]
+    rounds: pa.Table
+    improvements: pa.Table
+
+
+def read_records(published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
+    """Return what is published of some cells that were played to their end."""
+    rows = published.find(as_numbers(list(cells)))
+    # long columns of text can be filtered, not taken
+    is_drawn = np.zeros(len(published.table), dtype=bool)
+    is_drawn[rows] = True
+    drawn = published.table.filter(pa.array(is_drawn)).to_pylist()
+    finals = dict(zip(np.flatnonzero(is_drawn).tolist(), drawn, strict=True))
+    final_of = {cell: finals[row] for cell, row in zip(cells, rows.tolist(), strict=True)}
+    records = {}
+    for task, task_cells in published.by_task(cells).items():
+        rounds = _split(pa.concat_tables(task.rounds(cells=task_cells)))
+        improvements = _split(pa.concat_tables(task.improvements(task_cells)))
+        for cell in task_cells:
+            records[cell] = Record(
+                final=final_of[cell],
+                rounds=rounds.get(cell, schema("rounds").empty_table()),
+                improvements=improvements.get(cell, schema("improvements").empty_table()),
+            )
+    return records
+
+
+def _split(table: pa.Table) -> dict[str, pa.Table]:
+    """Return the rows of each cell, by t."""
+    return {cell: table.take(rows).sort_by("t") for cell, rows in rows_by_cell(table).items()}
 
 
 def is_of_other_rule(final: dict[str, Any]) -> bool:
@@ -45,68 +89,70 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
     Args:
         cell: its id.
     """
-    names = played.final.keys() & published.final.keys() - NOT_COMPARED
+    left_out = NOT_COMPARED
     if is_of_other_rule(published.final):
-        names -= OF_RECOMMENDATION
+        left_out = NOT_COMPARED | OF_RECOMMENDATION
     text = (
-        _compare_curves(published, played, names & METRICS.keys())
-        or _compare_improvements(published, played)
-        or _compare_finals(published.final, played.final, names)
+        _compare_rounds(published.rounds, played.rounds, left_out)
+        or _compare_improvements(published.improvements, played.improvements)
+        or _compare_finals(published.final, played.final, left_out)
     )
     # The published recommendation is a part of the published digest, whatever rule made it.
-    if digest_of(cell, played.curve, published.final) != published.digest:
+    if digest_of(cell, played.rounds, published.final) != published.final["digest"]:
         return text or "its actions, observations or recommendation, of which a digest is stored"
     return f"the play is the same, but {text}" if text else ""
 
 
-def _compare_curves(published: Record, played: Record, names: Collection[str]) -> str:
-    """Return in which of the stored rounds metrics differ first, and how, or ""."""
-    t, played_t = (record.curve["t"].to_numpy() for record in (published, played))
+def _compare_rounds(published: pa.Table, played: pa.Table, left_out: Collection[str]) -> str:
+    """Return in which of the stored rounds a value differs first, and how, or ""."""
+    t, played_t = published["t"].to_pylist(), played["t"].to_pylist()
     # which rounds a bundle keeps is its author's affair; the last one is always among them
-    is_stored = np.isin(played_t, [*t, played_t[-1]])
-    if not np.array_equal(played_t[is_stored], t):
+    played = played.filter(pa.array(np.isin(played_t, [*t, played_t[-1]])))
+    if played["t"].to_pylist() != t:
         return "its stored rounds are others"
     first, text = len(t), ""
-    for name in (name for name in METRICS if name in names):
-        old = published.curve[name].to_numpy()
-        new = played.curve[name].to_numpy()[is_stored]
-        is_same = (old == new) | (np.isnan(old) & np.isnan(new))
-        row = int(np.argmin(is_same)) if not is_same.all() else first
-        if row < first:
-            first = row
-            difference = describe(METRICS[name].symbol, float(new[row]), float(old[row]))
-            text = f"of the stored rounds from round {t[row]:,} on: {difference}"
+    for name in published.column_names:
+        # what is no metric a bundle may have left out
+        is_stored = name in METRICS or published[name].null_count < len(t)
+        if name in left_out or not is_stored or published[name].equals(played[name]):
+            continue
+        values = zip(published[name].to_pylist(), played[name].to_pylist(), strict=True)
+        for row, (old, new) in enumerate(values):
+            if row < first and repr(old) != repr(new):  # NaN is equal to NaN, in lists, too
+                first = row
+                difference = describe(_symbol(name), new, old)
+                text = f"of the stored rounds from round {t[row]:,} on: {difference}"
     return text
 
 
-def _compare_improvements(published: Record, played: Record) -> str:
+def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
     """Return the first round in which simple regret falls to another value, or in one play alone,
     or "".
     """
-    if published.improvements is None:
-        return ""
-    steps = played.curve.select(["t", IMPROVED])
-    of_one_cell = pa.array(np.zeros(len(steps), dtype=np.int64))
-    expected = _list_improvements(find_improvements(steps.append_column("row", of_one_cell)))
-    stored = _list_improvements(published.improvements)
+    stored, expected = _list_improvements(published), _list_improvements(played)
     for t in sorted(stored.keys() | expected.keys()):
         if stored.get(t) != expected.get(t):
-            difference = describe(METRICS[IMPROVED].symbol, expected.get(t), stored.get(t))
+            difference = describe(_symbol("simple_regret"), expected.get(t), stored.get(t))
             return f"improvements from round {t:,} on: {difference}"
     return ""
 
 
 def _list_improvements(table: pa.Table) -> dict[int, float]:
-    return dict(zip(table["t"].to_pylist(), table[IMPROVED].to_pylist(), strict=True))
+    of_one_cell = pa.array(np.zeros(len(table), dtype=np.int64))
+    steps = find_improvements(table.append_column("row", of_one_cell))
+    return dict(zip(steps["t"].to_pylist(), steps["simple_regret"].to_pylist(), strict=True))
 
 
-def _compare_finals(old: dict[str, Any], new: dict[str, Any], names: Collection[str]) -> str:
+def _compare_finals(old: dict[str, Any], new: dict[str, Any], left_out: Collection[str]) -> str:
     """Return where final values differ, the first in the order of the columns, or ""."""
     for name, value in old.items():
-        if name in names and not equal_or_nan(value, new[name]):
-            noun = METRICS[name].symbol if name in METRICS else name
-            return f"in the end: {describe(noun, new[name], value)}"
+        if name not in left_out and not equal_or_nan(value, new[name]):
+            return f"in the end: {describe(_symbol(name), new[name], value)}"
     return ""
+
+
+def _symbol(name: str) -> str:
+    return METRICS[name].symbol if name in METRICS else name
 
 
 def describe(noun: str, played: object, published: object) -> str:

@@ -4,34 +4,31 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, printable
-from cbobench.results.bundle import open_run
+from cbobench.results.export import OF_THE_CPU
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.manifest import NO_POSITION, Manifest
 from cbobench.results.provenance import cpu_kind, installed_version
 from cbobench.results.query import PublishedCells, read_published
-from cbobench.results.reader import Reader
 from cbobench.results.source import other_versions
 from cbobench.results.staleness import Origin
 from cbobench.rng import generator
 from cbobench.suite.cells import Cell
-
-OF_THE_CPU = "torch "
-"""How the name of a library begins whose bits depend on the kind of CPU, whatever instructions it
-is held to.
-"""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """A run or a bundle, read once."""
 
-    folder: Reader
+    folder: RunFolder
     manifest: Manifest
     published: PublishedCells
 
@@ -49,21 +46,23 @@ class Source:
     def list_cells(self) -> Iterator[PublishedCell]:
         """Yield the cells that were played to their end."""
         published = self.published
+        table = published.table.drop_columns(["spec", "traceback"]).to_pylist()
         for pair_cells in self.manifest.cells.by_pair:
             rows = published.find(pair_cells.ids)
             for i in np.flatnonzero(rows != NO_POSITION).tolist():
                 if not published.failed[rows[i]]:
                     origin = published.origins[published.origin[rows[i]]]
-                    yield PublishedCell(self, pair_cells.cell(i), origin)
+                    yield PublishedCell(self, pair_cells.cell(i), origin, table[rows[i]])
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedCell:
-    """A cell of a run, and what played it."""
+    """A cell of a run, what played it, and its row in the table of cells."""
 
     source: Source
     cell: Cell
     origin: Origin
+    row: Mapping[str, Any]
 
     def __str__(self) -> str:
         return printable(f"{self.cell} ({self.source.name})")
@@ -89,11 +88,14 @@ def open_sources(runs: Iterable[str]) -> tuple[list[Source], list[str]]:
 
 def draw(cells: Sequence[PublishedCell], count: int, seed: int) -> list[PublishedCell]:
     """Draw cells, each with equal probability; the same seed draws the same cells of the same
-    runs.
+    results, and of others others: nobody can publish what a seed will not draw.
     """
     # whatever the order of the runs' suites
     ordered = sorted(cells, key=lambda published: published.cell.id)
-    order = generator("replay", seed).permutation(len(ordered))
+    results = hashlib.sha256()
+    for published in ordered:
+        results.update(repr(published.row).encode())
+    order = generator("replay", seed, results.hexdigest()).permutation(len(ordered))
     return [ordered[i] for i in sorted(order[:count].tolist())]
 
 

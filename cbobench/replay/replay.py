@@ -14,10 +14,9 @@ from cbobench.errors import CbobenchError, Misuse, printable, show
 from cbobench.play.isolation import captured_output, default_warnings
 from cbobench.play.task import Task, play_task
 from cbobench.problems.base import Problem
-from cbobench.replay.differences import find_difference, is_of_other_rule
+from cbobench.replay.differences import find_difference, is_of_other_rule, read_records
 from cbobench.replay.draw import PublishedCell, draw, find_other_player, open_sources
 from cbobench.replay.stage import Stage, describe_reason, find_contradiction
-from cbobench.results.digests import read_records
 from cbobench.results.folder import RunFolder
 from cbobench.results.query import read_published
 
@@ -148,7 +147,7 @@ def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
 def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcome]:
     source = group[0].source
     cells = tuple(published.cell for published in group)
-    records = read_records(source.folder, source.published, [cell.id for cell in cells])
+    records = read_records(source.published, [cell.id for cell in cells])
     task = Task(cells, source.manifest.keep, source="replay", libraries="replay")
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(place)
@@ -158,7 +157,7 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
         rows = played.table.select(["cell", "status", "error"]).to_pylist()
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
         completed = [cell.id for cell in cells if cell.id not in errors]
-        plays = read_records(folder, played, completed)
+        plays = read_records(played, completed)
     outcomes = []
     for published in group:
         cell = published.cell.id

@@ -56,8 +56,7 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     recommendations = find_recommendations(opened, groups)
     if recommendations.empty:
         raise Misuse(
-            f"{opened.folder} holds no recommendation: no cell is done, or they are of an "
-            "earlier version"
+            f"{opened} holds no recommendation: no cell is done, or they are of an earlier version"
         )
     recommendations["rank"] = recommendations.groupby("problem", sort=False).cumcount() + 1
     top_rows = recommendations[recommendations["rank"] <= top]

@@ -33,8 +33,8 @@ from cbobench.report.paired import format_p, pool_problems
 from cbobench.report.paired import pair_difference as difference
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
+from cbobench.report.setups import compare_setups
 from cbobench.report.text_table import TextTable
-from cbobench.results.union import compare_setups
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm
 from cbobench.words import count_noun
 
@@ -94,7 +94,7 @@ def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: f
     reasons = Counter(frame["reason"]) if is_incomparable else {}
     hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
     frame = frame.drop(hidden.index).reset_index(drop=True)
-    title = f"{before.record.suite}: {before.folder} -> {after.folder}"
+    title = f"{before.record.suite}: {before} -> {after}"
     table = _tabulate_changes(frame, selection.shown, title, Counter(hidden["verdict"]), undecided)
     table = table.with_note(_describe_earlier(before, held, latest, rows))
     table = table.with_note(
@@ -120,8 +120,7 @@ def _describe_earlier(
     absent = {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in compared}
     horizons = ", ".join(f"{t:,}" for t in sorted(absent))
     return [
-        f"not compared: T = {horizons}, as it is not the latest of {before.folder} (horizon "
-        "chooses)"
+        f"not compared: T = {horizons}, as it is not the latest of {before} (horizon chooses)"
     ] * bool(absent)
 
 

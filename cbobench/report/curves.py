@@ -18,7 +18,7 @@ from cbobench.report.groups import unit_of
 from cbobench.report.load import Run, read_improvements, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
 from cbobench.report.style import Look, legend_label, mix_colour, plain, thin
-from cbobench.results.bundle import IMPROVED
+from cbobench.results.schema import IMPROVED
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ def curves(
     falls = {
         title: read_improvements(run, problem, title)
         for title in rounds_by_title
-        if metric == IMPROVED and run.folder.is_reduced
+        if metric == IMPROVED and run.is_thinned
     }
     moments = {t for steps in falls.values() for t in steps.index}
     for algorithm, t in rounds_by_title.items():

@@ -580,7 +580,7 @@ def draw_all(
     """
     if not (run.cells["status"] == "ok").any():
         raise CbobenchError(
-            f"{run.folder} has no good cell yet, so there is nothing to draw; see cbobench status"
+            f"{run} has no good cell yet, so there is nothing to draw; see cbobench status"
         )
     names = metrics_of(kind, metrics)
     if options.highlight:

@@ -15,7 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, words_of
-from cbobench.results import bundle
+from cbobench.results.folder import RunFolder
+from cbobench.results.folder import open_run as open_folder
 from cbobench.results.manifest import Manifest, Pair, VariantKind, as_words
 from cbobench.results.query import (
     NO_POSITION,
@@ -24,10 +25,10 @@ from cbobench.results.query import (
     read_published,
     sort_by_cell,
 )
-from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
+from cbobench.results.schema import IMPROVED, list_kept, schema
+from cbobench.results.several import count_shared, join_manifests, join_published
 from cbobench.results.staleness import Freshness
-from cbobench.results.union import Union, join_manifests
 
 LABELS = {"label": "algorithm", "algorithm_label": "algorithm", "problem_label": "problem"}
 MOST_COLUMNS = 60  # columns that an error lists: a reader cannot guess the names of a frame
@@ -110,31 +111,49 @@ them, read as one.
 
 
 class Run:
-    """A run folder, read once.
+    """A run folder or a bundle, read once; or several of them, read as one.
 
     Args:
-        location: path or URI of the run folder or of a bundle (`results.bundle`), or that folder
-            when it is open.
+        location: path or URI of the run folder or of a bundle, or that folder when it is open.
         record: of the pairs that count; by default those of the folder's latest suite.
         full_record: of all that the folder was asked for.
-        played: what is published in it, where that is read already.
+        parts: what is published in it, where that is read already; of each folder, if there are
+            several.
+
+    Attributes:
+        folders: where its files are.
+        played: what is published of them all.
 
     Raises:
-        Misuse: neither of them. DamagedRun: a truncated or foreign file in it.
+        Misuse: no run there. DamagedRun: a truncated or foreign file in it.
     """
 
     def __init__(
         self,
-        location: str | Path | Reader,
+        location: str | Path | RunFolder | Sequence[RunFolder],
         record: Manifest | None = None,
-        played: PublishedCells | None = None,
+        parts: Sequence[PublishedCells] | None = None,
         full_record: Manifest | None = None,
     ) -> None:
-        self.folder = bundle.open_run(location)
-        every = Manifest.read(self.folder) if record is None else record
+        self.folders = location if isinstance(location, tuple) else (open_folder(location),)
+        every = Manifest.read(self.folders[0]) if record is None else record
         self.record = every.of_latest_suite if record is None else record
         self.full_record = every if full_record is None else full_record
-        self.played = read_published(self.folder, None) if played is None else played
+        self.parts = [read_published(one, None) for one in self.folders] if parts is None else parts
+        self.played = join_published(self.parts) if len(self.parts) > 1 else self.parts[0]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.folders))
+
+    @cached_property
+    def is_thinned(self) -> bool:
+        """Whether of the rounds of a folder only some are left."""
+        return any(folder.is_thinned for folder in self.folders)
+
+    @cached_property
+    def shared(self) -> tuple[int, int]:
+        """How many cells several of the folders hold, and of how many the results differ."""
+        return count_shared(self.parts)
 
     @classmethod
     def union(cls, runs: Sequence[Run]) -> Run:
@@ -143,14 +162,15 @@ class Run:
         Raises:
             Misuse: a problem is another one in two of them.
         """
-        joined = join_manifests([run.record for run in runs], [str(run.folder) for run in runs])
-        return cls(Union([run.folder for run in runs]), joined)
+        folders = tuple(folder for run in runs for folder in run.folders)
+        parts = [part for run in runs for part in run.parts]
+        return cls(folders, join_manifests([run.record for run in runs], [*map(str, runs)]), parts)
 
     def only(self, glob: str) -> Run:
         """The same run with the matching pairs alone (see `Manifest.only`); `full_record` still
         holds all.
         """
-        return Run(self.folder, self.record.only(glob), self.played, self.full_record)
+        return Run(self.folders, self.record.only(glob), self.parts, self.full_record)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -218,7 +238,7 @@ class Run:
 
     @cached_property
     def _code(self) -> Freshness:
-        return Freshness(self.folder.is_reduced)
+        return Freshness(any(folder.is_bundle for folder in self.folders))
 
     @property
     def horizon(self) -> int:
@@ -336,7 +356,7 @@ class Run:
                 units (`input f` where a file has a column f; empty on other problems).
             filters: of the cells, such as algorithm="ckb-ucb", seed=[0, 1].
         """
-        names = self.folder.schema("rounds").names
+        names = list_kept() if self.is_thinned else schema("rounds").names
         inputs = self._input_columns({*names, *LABELS}) if "action" in names else {}
         file_columns, helpers = None, list[str]()
         if columns is not None:
@@ -363,10 +383,10 @@ class Run:
         parts: list[tuple[int, pa.Table]] = []
         for task, task_cells in tasks.items():
             parts += sort_by_cell(
-                pa.concat_tables(self.folder.row_groups("rounds", task, file_columns, task_cells)),
+                pa.concat_tables(task.rounds(file_columns or names, task_cells)),
                 order,
             )
-        empty = self.folder.schema("rounds").empty_table().select(file_columns or names)
+        empty = schema("rounds").empty_table().select(file_columns or names)
         joined = pa.concat_tables(
             [table for _, table in sorted(parts, key=lambda part: part[0])] or [empty]
         )
@@ -567,7 +587,7 @@ def recorded_rounds(run: Run, problem: str, algorithm: str) -> NDArray[np.int64]
     round_parts = [np.empty(0, dtype=np.int64)]
     # the same for all cells of a horizon
     for task, task_cells in [*run.played.by_task(cells).items()][:1]:
-        parts = run.folder.row_groups("rounds", task, ["cell", "t"], [*task_cells][:1])
+        parts = task.rounds(["cell", "t"], [*task_cells][:1])
         round_parts += [part["t"].to_numpy() for part in parts]
     return np.unique(np.concatenate(round_parts))
 
@@ -594,7 +614,7 @@ def read_values(
     values, rows_read = np.empty((len(metrics), len(t), len(order))), 0
     for task, task_cells in run.played.by_task(order).items():
         column_of = {cell: order[cell] for cell in task_cells}
-        for part in run.folder.row_groups("rounds", task, ["cell", "t", *metrics], task_cells):
+        for part in task.rounds(["cell", "t", *metrics], task_cells):
             column, when = cell_positions(part, column_of), part["t"].to_numpy()
             mask = (column >= 0) & np.isin(when, t)
             row, column = np.searchsorted(t, when[mask]), column[mask]
@@ -603,8 +623,7 @@ def read_values(
             rows_read += len(row)
     if rows_read != len(t) * len(order):
         raise DamagedRun(
-            f"{run.folder} does not hold the same rounds of all cells of a horizon; is it all "
-            "there?"
+            f"{run} does not hold the same rounds of all cells of a horizon; is it all there?"
         )
     return values
 
@@ -614,11 +633,11 @@ def read_improvements(run: Run, problem: str, algorithm: str) -> pd.DataFrame:
     a row per such round, by t, and a column per cell, by id; NaN before the first value.
     """
     cells = sorted(run.good(problem, algorithm)["cell"])
-    columns, kind = ["cell", "t", bundle.IMPROVED], run.folder.improvements_kind
+    columns = ["cell", "t", IMPROVED]
     parts = [
         part.to_pandas().astype({"cell": str})
         for task, task_cells in run.played.by_task(cells).items()
-        for part in run.folder.row_groups(kind, task, columns, task_cells)
+        for part in task.improvements(task_cells)
     ]
     rows = pd.concat([pd.DataFrame(columns=columns), *parts])
     return rows.pivot(index="t", columns="cell", values=columns[2]).reindex(columns=cells).ffill()

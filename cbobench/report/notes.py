@@ -137,7 +137,7 @@ def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
 
 def _describe_shared(run: Run) -> list[str]:
     """A line where several of the runs that are read as one hold the same cells."""
-    shared, apart = run.folder.count_shared()
+    shared, apart = run.shared
     differing = f", though the results of {apart:,} differ" if apart else ""
     return (
         [f"{count_noun(shared, 'cell')} of several runs: the first named counts{differing}"]

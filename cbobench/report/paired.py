@@ -330,8 +330,7 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
     frame = differences(selection, titles)
     if frame.empty:
         raise Misuse(
-            f"{selection.run.folder} holds no two algorithms with values on one problem: nothing "
-            "to pair"
+            f"{selection.run} holds no two algorithms with values on one problem: nothing to pair"
         )
     pooled = _pool_rows(frame) if titles is not None else []
     frame = frame.drop(columns="apart")

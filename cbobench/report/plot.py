@@ -164,7 +164,7 @@ def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[A
     drawn = [title for title in problems if title in played]
     if not drawn:
         named = ", ".join(labels[title] for title in problems)
-        raise CbobenchError(f"{run.folder} has no good cell of {named} yet: nothing to draw")
+        raise CbobenchError(f"{run} has no good cell of {named} yet: nothing to draw")
     methods = [*run.record.labels("algorithms")]
     if options.algorithm is not None:
         methods = run.titles("algorithm", options.algorithm)

@@ -330,9 +330,7 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         position = {cell: i for i, cell in enumerate(cells)}
         limits = np.array([goals[cell] for cell in cells])
         first = np.full(limits.shape, np.inf)
-        for part in run.folder.row_groups(
-            run.folder.improvements_kind, task, ["cell", "t", SIMPLE_REGRET]
-        ):
+        for part in task.improvements(cells):
             row = cell_positions(part, position)
             t, values = part["t"].to_numpy(), part[SIMPLE_REGRET].to_numpy()
             hit = row >= 0

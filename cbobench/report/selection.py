@@ -32,7 +32,7 @@ from cbobench.report.quantities import (
     select_headline,
     select_metrics,
 )
-from cbobench.results.union import describe_setups
+from cbobench.report.setups import describe_setups
 from cbobench.words import join_words, list_names
 
 ORDERS = ("problem", "algorithm")
@@ -185,7 +185,7 @@ class Selection:
     @property
     def is_union(self) -> bool:
         """Whether several runs are read as one."""
-        return self.run.folder.is_union
+        return len(self.run.folders) > 1
 
     @property
     def title(self) -> str:

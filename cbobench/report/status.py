@@ -14,11 +14,10 @@ from cbobench.report.best import describe_by, find_best
 from cbobench.report.formats import to_json_value
 from cbobench.report.load import Run
 from cbobench.report.selection import Selection
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.lease import Driver, read_players
 from cbobench.results.manifest import Manifest
 from cbobench.results.query import Status, count_rounds_since, read_status
-from cbobench.results.reader import Reader
 from cbobench.results.simulations import SIMULATIONS_FOLDER
 from cbobench.words import count_noun, describe_rate, time_left
 
@@ -37,7 +36,7 @@ class RunStatus:
             where nobody plays, or nothing has come since.
     """
 
-    folder: Reader
+    folder: RunFolder
     record: Manifest
     state: Status
     drivers: Sequence[Driver]
@@ -85,7 +84,7 @@ class RunStatus:
         cells = count_noun(len(self.record.cells), "cell")
         progress = f"{counts['done']:,} of {cells} done, {counts['failed']:,} failed"
         progress += f", {counts['missing']:,} missing"
-        if not self.folder.is_reduced:
+        if not self.folder.is_bundle:
             progress += f", {counts['stale']:,} stale"
         lines = [f"{self.record.suite or self.folder}: {progress}"]
         lines += [f"  played now by {driver}" for driver in self.drivers]
@@ -133,7 +132,7 @@ class RunStatus:
             ],
             "best": [_to_json(best) for best in self.best],
         }
-        if self.folder.is_reduced:  # whether its code is another, only a replay can tell
+        if self.folder.is_bundle:  # whether its code is another, only a replay can tell
             content |= {"stale": None, "unchecked": None}
         if self.record.unplayable:
             content["unplayable"] = self.record.unplayable

@@ -121,7 +121,10 @@ def compact_if_large(folder: RunFolder, watcher: Watcher) -> None:
 
 def _remove_replaced(folder: RunFolder) -> None:
     """Remove files that shards have replaced, and leftovers of a killed compaction."""
-    replaced = folder.replacements()
+    shards = [name for name in folder.names("cells") if name.startswith(SHARD)]
+    replaced = {
+        task for name in shards for task in folder.footer("cells", name).get("replaces", ())
+    }
     _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
     old = time.time_ns() - int(OLD * 1e9)
     begun = {
@@ -150,7 +153,9 @@ def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
     open_shards: dict[tuple[int, int], _Shard] = {}
     shards: list[_Shard] = []
     first_rows = np.searchsorted(published.task, np.arange(len(published.tasks))).tolist()
-    rows_by_task = zip(published.tasks, np.split(latest_rows, cuts), first_rows, strict=True)
+    rows_by_task = zip(
+        (one.name for one in published.tasks), np.split(latest_rows, cuts), first_rows, strict=True
+    )
     for task, rows, start in sorted(rows_by_task, key=itemgetter(0)):
         cells = [ids[row] for row in rows.tolist()]
         ok_cells = [ids[row] for row in rows[~published.failed[rows]].tolist()]

@@ -1,10 +1,14 @@
-"""`cbobench export`: writes a run as a bundle (see `results.bundle`); the same run gives the same
-bytes.
+"""`cbobench export`: writes a run as a bundle, its files in one zip file, which readers take in
+place of the run (format: docs/bundles.md). The same run gives the same bytes.
+
+The files are merged and thinned: of the rounds it keeps every metric at fixed rounds, and those in
+which simple regret improves. A digest says what was played. Bits of methods on PyTorch depend on
+the kind of CPU: of these it keeps all that was played, too. What is not kept is refused, never
+approximated.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -17,27 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, Misuse, show
-from cbobench.metrics import METRICS
-from cbobench.results.bundle import (
-    ABOUT,
-    FILES,
-    IMPROVED,
-    LEFT_OUT,
-    SUFFIX,
-    VERSION,
-    bundle_schema,
-    open_run,
-)
-from cbobench.results.digests import PLAYED, Digests, digest_table
-from cbobench.results.folder import RunFolder
-from cbobench.results.manifest import FILE, Manifest
-from cbobench.results.query import NO_POSITION, PublishedCells, cell_positions, read_published
-from cbobench.results.reader import Reader
-from cbobench.results.schema import DICTIONARY
+from cbobench.results.folder import SUFFIX, RunFolder, as_run_folder, open_run
+from cbobench.results.manifest import FILE, NO_POSITION, Manifest
+from cbobench.results.query import PublishedCells, PublishedTask, cell_positions, read_published
+from cbobench.results.schema import IMPROVED, PLAYED, TableWriter, list_kept, make_footer, schema
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
 
@@ -55,6 +45,14 @@ CALL_FIELDS = (
     "threads",
 )
 """What a bundle says of each call: not its command line, host and process, which are private."""
+LEFT_OUT = ("spec", "traceback", "host")
+"""Columns of cells that a bundle has not: what run.json says, and what may name people."""
+OF_THE_CPU = "torch "
+"""How the name of a library begins whose bits depend on the kind of CPU, whatever instructions it
+is held to.
+"""
+NAME = "run"  # of the one file of a kind
+ENTRY_DATE = (1980, 1, 1, 0, 0, 0)  # so that the bytes do not depend on the time
 PATH_TO_END = re.compile(r"""["'(]*\S*[/\\].*""")
 ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
 ABSOLUTE_PATH_TO_END = re.compile(
@@ -102,133 +100,100 @@ def export(
         >>> bundle = cbobench.export("runs/quickstart", "quickstart.zip").file  # doctest: +SKIP
         >>> print(cbobench.compare(bundle))  # doctest: +SKIP
     """
-    folder = open_run(run).refuse_bundle("a bundle is exported from a run folder")
+    folder = as_run_folder(run, "a bundle is exported from a run folder")
     target = open_run(f"{_split_address(folder)[1]}{SUFFIX}" if out is None else out)
     place, file, query = _split_address(target)
-    if not file.endswith(SUFFIX) or not target.is_reduced:
+    if not file.endswith(SUFFIX) or not target.is_bundle:
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with {SUFFIX}")
     into = RunFolder(f"{place}{query}")
     if into.exists(file):
         try:
-            target.read_json(ABOUT)
+            Manifest.read(target)
         except CbobenchError:
             raise Misuse(
                 f"{target} is there and no bundle of this version; remove it, or give another --out"
             ) from None
     manifest, published = Manifest.read(folder), read_published(folder, None)
-    if not (published.find(manifest.cells.ids) != NO_POSITION).any():
+    positions = published.find(manifest.cells.ids)
+    rows = positions[positions != NO_POSITION]
+    if not len(rows):
         raise CbobenchError(
             f"{folder} has no cell that was played; nothing to export, see cbobench status"
         )
-    files = bundle_files(folder, manifest, published, rounds)
-    about = json.loads(files[ABOUT])
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
-        for member, data in files.items():
-            # dated 1980, so that the bytes do not depend on the time
-            zipped.writestr(zipfile.ZipInfo(member), data)
-    into.publish(file, lambda sink: sink.write(archive.getvalue()))
-    cells = about["cells"]
+    cells = _take_cells(manifest, published, positions)
+    tables = {"cells": cells, **thin_rounds(published, cells, rounds)}
+    archive = pack(_public_manifest(manifest), tables)
+    into.publish(file, lambda sink: sink.write(archive))
+    failed = int(published.failed[rows].sum())
     return Exported(
-        str(target),
-        archive.tell(),
-        cells["done"],
-        cells["failed"],
-        cells["expected"],
-        tuple(_absolute_paths(manifest)),
+        file=str(target),
+        size=len(archive),
+        done=len(rows) - failed,
+        failed=failed,
+        expected=len(manifest.cells),
+        paths=tuple(_absolute_paths(manifest)),
     )
 
 
-def _split_address(run: Reader) -> tuple[str, str, str]:
+def _split_address(run: RunFolder) -> tuple[str, str, str]:
     """Return the parent of an address, its name there, and the query of a URI."""
     path, mark, query = run.uri.partition("?") if "://" in run.uri else (run.uri, "", "")
     place, _, name = path.rstrip("/").rpartition("/")
     return place, name, mark + query
 
 
-def bundle_files(
-    folder: RunFolder,
-    manifest: Manifest,
-    published: PublishedCells,
-    kept: Collection[int] | None = None,
-) -> dict[str, bytes]:
-    """Return the files of a run's bundle, by name, with some rounds (see `export`)."""
-    ids = manifest.cells.ids
-    positions = published.find(ids)
-    rows = positions[positions != NO_POSITION]
-    pairs = [
-        manifest.cells.by_pair[i].pair for i in manifest.cells.of[positions != NO_POSITION].tolist()
-    ]
-    cells = published.table.drop_columns([*LEFT_OUT["cells"]]).take(pa.array(rows))
-    texts = {
-        "problem": [p.problem.title for p in pairs],
-        "algorithm": [p.algorithm.title for p in pairs],
-    }
-    texts["error"] = [
-        None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()
-    ]
-    for name, column in texts.items():
-        cells = cells.set_column(
-            cells.column_names.index(name), name, pa.array(column, pa.string())
-        )
-    failed = published.failed[rows]
-    ok_cells = cells.filter(pa.array(~failed))
-    tables, recorded = _tables_of_rounds(folder, published, ok_cells, kept)
-    grids = tuple(_public_grid(grid) for grid in manifest.grids)
-    calls = tuple(
-        {name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations
-    )
-    public = replace(manifest, grids=grids, invocations=calls)
-    tables = {"cells": cells, **tables}
-    files = {FILE: _json(public.to_json())} | {
-        FILES[kind]: _parquet(kind, table) for kind, table in tables.items()
-    }
-    about = _describe_tables(
-        manifest, cells, {str(horizon): t.tolist() for horizon, t in recorded.items()}
-    )
-    about |= {"bundle": VERSION, "calls": list(calls)}
-    about["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    return {ABOUT: _json(about), **files}
+def pack(manifest: Manifest, tables: dict[str, pa.Table]) -> bytes:
+    """Return a bundle: the zip file of a run with one table of each kind."""
+    record = json.dumps(manifest.to_json(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    files = {FILE: record.encode()}
+    for kind, table in tables.items():
+        files[f"{kind}/{NAME}.parquet"] = _write_table(kind, table)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
+        for name, content in files.items():
+            zipped.writestr(zipfile.ZipInfo(name, ENTRY_DATE), content)
+    return archive.getvalue()
 
 
-def _describe_tables(
-    manifest: Manifest, cells: pa.Table, rounds: dict[str, list[int]]
-) -> dict[str, Any]:
-    """Return the fields of `bundle.json` that follow from a bundle's record and its tables.
+def _write_table(kind: str, table: pa.Table) -> bytes:
+    """Write a table as the file of a run, as small as can be."""
+    ids = table["cell"].unique().to_pylist()
+    columns = pa.schema([field for field in schema(kind) if field.name in table.column_names])
+    floats = [field.name for field in columns if pa.types.is_floating(field.type)]
+    sink = io.BytesIO()
+    with TableWriter(
+        sink,
+        columns,
+        make_footer(kind, NAME, ids, len(table), attempt=1),
+        use_byte_stream_split=floats,
+        compression_level=9,
+    ) as writer:
+        writer.write_table(table.select(columns.names).cast(columns))
+    return sink.getvalue()
+
+
+def _take_cells(
+    manifest: Manifest, published: PublishedCells, positions: NDArray[np.int64]
+) -> pa.Table:
+    """Return the rows of the published cells under their latest names, errors cut before a path.
 
     Args:
-        manifest: the record.
-        cells: the rows of the cells.
-        rounds: those of the curves, by horizon.
+        positions: of every cell in the table of what is published.
     """
-    status, seconds = (
-        cells["status"].to_pylist(),
-        np.asarray(cells["seconds"].to_numpy(), dtype=np.float64),
-    )
-    is_ok = np.array([state == "ok" for state in status], dtype=bool)
-    total = float(np.nansum(seconds[is_ok]))
-    cpus, arithmetic, libraries, sources, problems, algorithms = (
-        cells[name].to_pylist()
-        for name in ("cpu", "arithmetic", "libraries", "source", "problem", "algorithm")
-    )
-    code: dict[str, set[str]] = {}
-    for problem, algorithm, source in zip(problems, algorithms, sources, strict=True):
-        code.setdefault(f"{problem}/{algorithm}", set()).add(source)
-    return {
-        "suite": manifest.suite,
-        "about": manifest.about,
-        "cells": {
-            "expected": len(manifest.cells),
-            "done": int(is_ok.sum()),
-            "failed": int(np.sum(~is_ok)),
-        },
-        "rounds": rounds,
-        "cpus": sorted({*cpus} - {None}),
-        "arithmetic": sorted({*arithmetic} - {None}),
-        "libraries": sorted({*libraries}),
-        "sources": {title: sorted(hashes) for title, hashes in code.items()},
-        "cost": {"seconds": total, "cpu_hours": total / 3600},
+    is_published = positions != NO_POSITION
+    pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[is_published].tolist()]
+    cells = published.table.drop_columns(list(LEFT_OUT)).take(pa.array(positions[is_published]))
+    texts = {
+        "problem": [pair.problem.title for pair in pairs],
+        "algorithm": [pair.algorithm.title for pair in pairs],
+        "error": [
+            None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()
+        ],
     }
+    for name, column in texts.items():
+        position = cells.column_names.index(name)
+        cells = cells.set_column(position, name, pa.array(column, pa.string()))
+    return cells
 
 
 def select_fixed_rounds(
@@ -248,65 +213,56 @@ def select_fixed_rounds(
     return np.asarray(recorded[np.unique([*near, len(recorded) - 1])])
 
 
-def _tables_of_rounds(
-    folder: RunFolder,
-    published: PublishedCells,
-    ok_cells: pa.Table,
-    kept: Collection[int] | None,
-) -> tuple[dict[str, pa.Table], dict[int, NDArray[np.int64]]]:
-    """Return the tables that are made of some cells' rounds, by kind, and the fixed rounds by
-    horizon.
-
-    They are curves at fixed rounds, improvements of simple regret, and digests.
+def thin_rounds(
+    published: PublishedCells, cells: pa.Table, kept: Collection[int] | None
+) -> dict[str, pa.Table]:
+    """Return what a bundle keeps of the rounds of some cells, by kind: metrics at fixed rounds,
+    improvements of simple regret, and of methods whose bits depend on the CPU what was played.
     """
-    # The files are read twice: which rounds are fixed is known from one cell of each horizon.
-    ids, horizons = ok_cells["cell"].to_pylist(), ok_cells["horizon"].to_numpy()
+    good = cells.filter(pa.array([status == "ok" for status in cells["status"].to_pylist()]))
+    ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
+    of_the_cpu = np.array([OF_THE_CPU in words for words in good["libraries"].to_pylist()], bool)
     tasks = published.by_task(ids)
-    of = {cell: task for task, task_cells in tasks.items() for cell in task_cells}
-    recorded: dict[int, NDArray[np.int64]] = {}
-    for horizon in np.unique(horizons).tolist():
-        cell = ids[int(np.argmax(horizons == horizon))]
-        parts = [
-            part["t"].to_numpy() for part in folder.row_groups("rounds", of[cell], _AT, [cell])
-        ]
-        recorded[horizon] = select_fixed_rounds(np.unique(np.concatenate(parts)), kept)
+    fixed = _find_fixed_rounds(tasks, dict(zip(ids, horizons.tolist(), strict=True)), kept)
     # Row groups are cut down one by one: all rounds of a run would not fit into memory.
-    names = [field.name for field in bundle_schema("rounds") if field.name in METRICS]
-    curve_parts: list[pa.Table] = []
-    steps: list[pa.Table] = []
-    digests = Digests()
+    parts: dict[str, list[pa.Table]] = {"rounds": [], "improvements": [], "plays": []}
     for task, task_cells in tasks.items():
-        task_positions = {cell: position[cell] for cell in task_cells}
-        for part in folder.row_groups("rounds", task, ["cell", *PLAYED, *names], task_cells):
-            digests.add(part)
-            row = cell_positions(part, task_positions)
-            part = part.drop_columns(["cell", *PLAYED[1:]]).append_column("row", pa.array(row))
-            t, fixed = part["t"].to_numpy(), np.zeros(len(row), dtype=bool)
-            for horizon, rounds in recorded.items():
-                fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
-            curve_parts.append(part.filter(pa.array(fixed)))
-            # Only improvements within the part are held in memory; those over all parts are chosen
-            # below.
-            steps.append(find_improvements(part.select(["row", "t", IMPROVED])))
+        of_task = {cell: position[cell] for cell in task_cells}
+        for part in task.rounds(sorted({*list_kept(), *PLAYED}), task_cells):
+            row, t = cell_positions(part, of_task), part["t"].to_numpy()
+            is_fixed = np.zeros(len(row), dtype=bool)
+            for horizon, rounds in fixed.items():
+                is_fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
+            part = part.append_column("row", pa.array(row))
+            parts["rounds"].append(part.filter(pa.array(is_fixed)))
+            # Only improvements within the part; those over all parts are chosen below.
+            parts["improvements"].append(find_improvements(part))
+            parts["plays"].append(part.filter(pa.array(of_the_cpu[row])))
     # Sorted as the cells are, so that the same run gives the same bytes however its files are
     # merged.
-    schema = pa.schema(
-        [("t", pa.int64()), *((name, pa.float64()) for name in names), ("row", pa.int64())]
-    )
-    curves = pa.concat_tables([schema.empty_table(), *curve_parts]).sort_by(
-        [("row", "ascending"), ("t", "ascending")]
-    )
-    schema = pa.schema([schema.field(name) for name in ("row", "t", IMPROVED)])
-    improved = find_improvements(pa.concat_tables([schema.empty_table(), *steps]))
-    return {
-        "rounds": _with_cell_keys("rounds", curves, ok_cells),
-        "improvements": _with_cell_keys("improvements", improved, ok_cells),
-        "digests": digest_table(ok_cells, digests),
-    }, recorded
+    tables = {}
+    for kind, kind_parts in parts.items():
+        names = list_kept() if kind == "rounds" else schema(kind).names
+        columns = pa.schema([*(schema(kind).field(name) for name in names), ("row", pa.int64())])
+        selected = [part.select(columns.names).cast(columns) for part in kind_parts]
+        table = pa.concat_tables([columns.empty_table(), *selected])
+        table = table.sort_by([("row", "ascending"), ("t", "ascending")])
+        tables[kind] = find_improvements(table) if kind == "improvements" else table
+    return {kind: table for kind, table in tables.items() if kind != "plays" or len(table)}
 
 
-_AT = ["cell", "t"]
+def _find_fixed_rounds(
+    tasks: dict[PublishedTask, list[str]], horizons: dict[str, int], kept: Collection[int] | None
+) -> dict[int, NDArray[np.int64]]:
+    """Return the rounds to keep, by horizon, which are known from one cell of each."""
+    fixed: dict[int, NDArray[np.int64]] = {}
+    for task, task_cells in tasks.items():
+        for cell in task_cells:
+            if horizons[cell] not in fixed:
+                parts = [part["t"].to_numpy() for part in task.rounds(["cell", "t"], [cell])]
+                fixed[horizons[cell]] = select_fixed_rounds(np.unique(np.concatenate(parts)), kept)
+    return fixed
 
 
 def find_improvements(table: pa.Table) -> pa.Table:
@@ -320,17 +276,19 @@ def find_improvements(table: pa.Table) -> pa.Table:
     return table.filter(pa.array((values < smallest_before).to_numpy()))
 
 
-def _with_cell_keys(kind: str, table: pa.Table, ok_cells: pa.Table) -> pa.Table:
-    """Replace the positions of cells in a table of rounds by their keys."""
-    keys = ok_cells.select(["cell", "problem", "algorithm", "seed"]).take(table["row"])
-    for name in keys.column_names:
-        table = table.append_column(name, keys[name])
-    return table.select(bundle_schema(kind).names)
-
-
 def cut_at_path(text: str) -> str:
     """Return the beginning of an error's line, up to the first word that may be a path."""
     return PATH_TO_END.sub("…", text)
+
+
+def _public_manifest(manifest: Manifest) -> Manifest:
+    """Return a manifest without what is private: command lines, hosts, and paths in reasons."""
+    calls = [
+        {name: call[name] for name in CALL_FIELDS if name in call} for call in manifest.invocations
+    ]
+    return replace(
+        manifest, grids=tuple(map(_public_grid, manifest.grids)), invocations=tuple(calls)
+    )
 
 
 def _public_grid(grid: Grid) -> Grid:
@@ -362,25 +320,3 @@ def _absolute_paths(manifest: Manifest) -> Iterable[str]:
     return sorted(
         {f"{owner}: {name} {value}" for owner, name, value in texts if ABSOLUTE.match(value)}
     )
-
-
-def _json(content: dict[str, Any]) -> bytes:
-    return (json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
-def _parquet(kind: str, table: pa.Table) -> bytes:
-    """Write a table as Parquet bytes, with text by dictionary and numbers split by bytes."""
-    table_schema = bundle_schema(kind)
-    table = table.select(table_schema.names).cast(table_schema)
-    sink = io.BytesIO()
-    text_columns = [name for name in DICTIONARY if name in table_schema.names]
-    floats = [field.name for field in table_schema if pa.types.is_floating(field.type)]
-    layout = {
-        "use_dictionary": text_columns,
-        "use_byte_stream_split": floats,
-        "store_schema": False,
-    }
-    pq.write_table(
-        table, sink, compression="zstd", compression_level=9, write_page_checksum=True, **layout
-    )
-    return sink.getvalue()

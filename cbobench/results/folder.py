@@ -1,5 +1,5 @@
-"""A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, on a local disk or an
-object store.
+"""A run on disk: `run.json`, `rounds/<task>.parquet`, `cells/<task>.parquet`, in a folder, in an
+object store, or in a zip file (a bundle, see `results.export`), which is only read.
 
 An existing file is complete: it is written under a temporary name and published by an atomic rename
 (on object stores by finishing the upload). Its footer holds its kind, its number of rows, and its
@@ -14,34 +14,53 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from zipfile import ZIP_STORED, BadZipFile
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from cbobench.errors import STRANGE, DamagedRun, Misuse, nearest, one_line, printable, show
+from cbobench.errors import (
+    STRANGE,
+    DamagedRun,
+    Misuse,
+    mask_secrets,
+    nearest,
+    one_line,
+    printable,
+    refuse_strange,
+    show,
+)
 from cbobench.metrics import REWARD_STEPS
 from cbobench.processes import leave_fork
-from cbobench.results.reader import Address
 from cbobench.results.rounds import read_row_groups
-from cbobench.results.schema import FOOTER, digest_matches, refuse_version, required_columns, schema
-from cbobench.results.store import AtomicFile, first_line, is_transient, store_failure, writing
+from cbobench.results.schema import FOOTER, REQUIRED, digest_matches, refuse_version, schema
+from cbobench.results.store import (
+    AtomicFile,
+    RetryingReader,
+    first_line,
+    is_transient,
+    retry,
+    store_failure,
+    writing,
+)
 from cbobench.words import list_names
 
 T = TypeVar("T")
 P = ParamSpec("P")
 READ_ATTEMPTS = 20
 RUNS = "runs"  # folder of runs whose folder is not stated
+SUFFIX = ".zip"  # of bundles
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
 REPAIR = (
     "cbobench verify RUN names all that is damaged; once that is removed, the next run plays it "
     "again"
 )
-_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
+_UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, BadZipFile)
 
 
 class FileGone(DamagedRun):
@@ -68,38 +87,134 @@ def retry_if_gone(read: Callable[P, T]) -> Callable[P, T]:
 
 
 @dataclass(frozen=True, repr=False)
-class RunFolder(Address):
-    """A run folder: a reader that also publishes.
+class RunFolder:
+    """The files of a run, by kind ("rounds", "cells", ...) and task. Picklable; shows no secrets.
 
     Attributes:
-        uri: a local path or a URI such as s3://bucket/prefix.
+        uri: a local path or a URI such as s3://bucket/prefix; of a bundle it ends with .zip.
         driver: id of the call that plays into it, once it holds a lease (see `results.lease`).
         scratch: a folder of that call on its machine, for this user alone.
     """
 
+    uri: str
     driver: str = ""
     scratch: str = ""
 
-    def path(self, relative: str) -> str:
-        return f"{self._place[1].rstrip('/')}/{relative}"
+    def __str__(self) -> str:
+        return mask_secrets(self.uri)
 
-    def refuse_bundle(self, then: str) -> RunFolder:
-        return self
+    __repr__ = __str__
+
+    @cached_property
+    def is_bundle(self) -> bool:
+        """Whether it is a zip file, which can only be read."""
+        if not self.local:
+            return self.uri.partition("?")[0].endswith(SUFFIX)
+        place = Path(self.uri)
+        return place.is_file() or (place.suffix == SUFFIX and not place.is_dir())
+
+    @cached_property
+    def is_thinned(self) -> bool:
+        """Whether of its rounds only some are left, and those in which simple regret improves (see
+        `results.export`).
+        """
+        return bool(self.names("improvements"))
+
+    @property
+    def local(self) -> bool:
+        """Whether it lies on a disk of this machine."""
+        return "://" not in self.uri
+
+    @cached_property
+    def _place(self) -> tuple[pafs.FileSystem, str]:
+        place = (pafs.LocalFileSystem(), self.uri) if self.local else find_store(self.uri)
+        return (self._open_archive(*place), "") if self.is_bundle else place
+
+    def _open_archive(self, fs: pafs.FileSystem, path: str) -> pafs.FileSystem:
+        """Return the file system in a bundle.
+
+        Raises:
+            Misuse: no such file, or no zip file.
+        """
+        from fsspec.implementations.zip import ZipFileSystem  # takes as long as a small table
+
+        try:
+            # reading a pipe or a device never ends
+            if fs.get_file_info(path).type != pafs.FileType.File or (
+                self.local and not Path(path).is_file()
+            ):
+                raise FileNotFoundError
+            archive = ZipFileSystem(fs.open_input_file(path))
+        except (FileNotFoundError, NotADirectoryError):
+            place = Path(self.uri)
+            names = [file.name for file in place.parent.glob(f"*{SUFFIX}")] if self.local else []
+            close = nearest(place.name, names)
+            suggestion = (
+                f"; did you mean {printable(str(place.with_name(close)))}?" if close else ""
+            )
+            raise Misuse(f"{self} does not exist{suggestion}") from None
+        except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
+            raise DamagedRun(
+                f"{self} is no run folder and no whole bundle ({first_line(error)}); export it "
+                "again: cbobench export RUN"
+            ) from None
+        # a compressed member may expand to any size
+        if any(member.compress_type != ZIP_STORED for member in archive.zip.infolist()):
+            raise Misuse(f"{self} is no bundle: its files are compressed; export it again")
+        return pafs.PyFileSystem(pafs.FSSpecHandler(archive))
+
+    @property
+    def fs(self) -> pafs.FileSystem:
+        """The file system at the address."""
+        return self._place[0]
+
+    def _retry(self, call: Callable[[], T], action: str = "reach") -> T:
+        """Return the result of a call to the store; turn final errors into `StoreFailure`."""
+        try:
+            return retry(call, str(self), not self.local)
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except OSError as error:
+            raise store_failure(action, str(self), error) from error
+
+    @contextmanager
+    def _open(self, relative: str) -> Iterator[Any]:
+        """Open a file to read, with retries. A raised error is the file's own fault."""
+        path = self._at(relative)
+        with self._retry(lambda: self.fs.open_input_file(path)) as source:
+            if self.is_bundle:  # Python's zipfile does not step back in a file
+                yield pa.BufferReader(source.read())
+            else:
+                yield source if self.local else pa.PythonFile(RetryingReader(source, path), "r")
+
+    def _at(self, relative: str) -> str:
+        """Return the path of a file in the file system."""
+        return f"{self._place[1].rstrip('/')}/{relative}".rstrip("/")
+
+    def path(self, relative: str) -> str:
+        """Return the path of a file, for messages, and on a disk for who writes."""
+        return f"{self}/{relative}" if self.is_bundle else f"{self._at('')}/{relative}"
 
     def exists(self, relative: str) -> bool:
-        place = self.path(relative).rstrip("/")
+        """Return whether there is a file of the run."""
+        place = self._at(relative)
         return bool(self._retry(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
-        selector = pafs.FileSelector(self.path(kind), allow_not_found=True)
+        """Return the entries of a folder of the run ("" for the run itself), by name; empty if it
+        does not exist.
+        """
+        selector = pafs.FileSelector(self._at(kind), allow_not_found=True)
         return {
             info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))
         }
 
     def names(self, kind: str) -> list[str]:
+        """Return the names of the tasks with a published file of a kind, sorted."""
         return self._published_names(kind, ".parquet")
 
     def calls(self, kind: str) -> list[str]:
+        """Return the names of the JSON files of a kind ("simulations"), sorted."""
         return self._published_names(kind, ".json")
 
     def _published_names(self, kind: str, suffix: str) -> list[str]:
@@ -177,7 +292,7 @@ class RunFolder(Address):
             # a pipe or a device: reading it never ends
             if self.local and not self.exists(relative):
                 raise FileNotFoundError
-            with self.fs.open_input_stream(self.path(relative)) as stream:
+            with self.fs.open_input_stream(self._at(relative)) as stream:
                 return bytes(stream.read())
 
         try:
@@ -213,24 +328,11 @@ class RunFolder(Address):
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
         self.publish(relative, lambda sink: sink.write(text.encode()))
 
-    @retry_if_gone  # shards may be merged meanwhile
-    def replacements(self) -> dict[str, str]:
-        shards = (name for name in self.names("cells") if name.startswith(SHARD))
-        return {
-            task: name for name in shards for task in self.footer("cells", name).get("replaces", ())
-        }
-
-    def published_tasks(self) -> set[str]:
-        """Return the names of the tasks whose cells are published, including those that shards have
-        replaced.
-        """
-        return {*self.names("cells"), *self.replacements()}
-
     @contextmanager
     def _parquet(
         self, kind: str, task: str, **options: Any
-    ) -> Iterator[tuple[Any, pq.ParquetFile]]:
-        """Open a published file as bytes and as Parquet.
+    ) -> Iterator[tuple[Any, pq.ParquetFile, dict[str, Any]]]:
+        """Open a published file: as bytes, as Parquet, and its footer, checked against the file.
 
         Raises:
             FileGone: it does not exist.
@@ -238,10 +340,10 @@ class RunFolder(Address):
         """
         path, fault = self.path(f"{kind}/{task}.parquet"), "is not a whole Parquet file"
         try:
-            with self._open(path) as source:
+            with self._open(f"{kind}/{task}.parquet") as source:
                 file = pq.ParquetFile(source, page_checksum_verification=True, **options)
                 fault = "cannot be read"
-                yield source, file
+                yield source, file, read_footer(path, kind, task, file.metadata)
         except FileNotFoundError as error:
             raise FileGone(f"{path} is missing") from error
         except _UNREADABLE as error:
@@ -250,17 +352,22 @@ class RunFolder(Address):
                 raise store_failure("reach", str(self), error) from error
             raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
-    def read_file(
-        self, kind: str, task: str, columns: list[str] | None = None
-    ) -> tuple[dict[str, Any], pa.Table]:
-        with self._parquet(kind, task) as (_, file):
-            footer = read_footer(self.path(f"{kind}/{task}.parquet"), kind, task, file.metadata)
-            tables = (
-                list(read_row_groups(file, self.select_fields(kind, columns)))
-                if columns != []
-                else []
-            )
-        return footer, self._concatenate(tables, kind, columns)
+    def footer(self, kind: str, task: str) -> dict[str, Any]:
+        """Return the footer of a published file, checked against the file.
+
+        Raises:
+            DamagedRun: truncated, foreign, of another schema version, or with another number of
+                rows.
+        """
+        with self._parquet(kind, task) as (_, _, footer):
+            return footer
+
+    def read(self, kind: str, task: str, columns: list[str] | None = None) -> pa.Table:
+        """Return some columns, or all, of a published file, which is checked against its footer."""
+        with self._parquet(kind, task) as (_, file, _):
+            fields = [field for field in schema(kind) if columns is None or field.name in columns]
+            tables = [pa.Table.from_batches([], pa.schema(fields))]
+            return pa.concat_tables([*tables, *read_row_groups(file, fields)])
 
     def row_groups(
         self,
@@ -269,24 +376,53 @@ class RunFolder(Address):
         columns: list[str] | None = None,
         cells: Sequence[str] | None = None,
     ) -> Iterator[pa.Table]:
-        """Yield the rows of some cells, or of all, one row group at a time.
+        """Yield the rows of some cells, or of all, one row group at a time: memory does not grow
+        with the file.
 
-        If a shard has replaced the file since it was listed, yield the shard's rows, which include
-        the file's.
+        What a file lacks is null (a metric that is newer, what a bundle leaves out); a metric that
+        no longer exists is left out.
         """
-        try:
-            with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file):
-                yield from read_row_groups(file, self.select_fields(kind, columns), cells)
-        except FileGone:
-            shard = self.replacements().get(task)
-            if shard is None:
-                raise
-            yield from self.row_groups(kind, shard, columns, cells)
+        with self._parquet(kind, task, read_dictionary=["cell"]) as (_, file, _):
+            fields = [field for field in schema(kind) if columns is None or field.name in columns]
+            yield from read_row_groups(file, fields, cells)
 
     def digest_matches(self, kind: str, task: str) -> bool:
         """Return whether a published file has its original bytes."""
-        with self._parquet(kind, task) as (source, file):
+        with self._parquet(kind, task) as (source, file, _):
             return digest_matches(source, file.metadata.metadata or {})
+
+
+def find_store(uri: str) -> tuple[pafs.FileSystem, str]:
+    """Return the file system of a URI, and the path in it. Raises `Misuse` for none of ours."""
+    try:
+        return retry(lambda: pafs.FileSystem.from_uri(uri), mask_secrets(uri), True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise Misuse(
+            mask_secrets(f"cannot use {uri!r} as a run folder: {first_line(error)}")
+        ) from None
+
+
+def open_run(run: Any) -> RunFolder:
+    """Open the run at a path or URI, or of an object that has one (the result of `cbobench.run`).
+
+    Local paths are made absolute.
+    """
+    if isinstance(folder := getattr(run, "folder", run), RunFolder):
+        return folder
+    if not isinstance(run, (str, Path)):
+        raise Misuse(f"{show(run)} is no run; give a path, a URI, or what cbobench.run returned")
+    text = str(run).removeprefix("file://").removeprefix("file:")
+    place = text if "://" in text else str(Path(text).absolute())
+    refuse_strange(mask_secrets(place), "the run folder's name")
+    return RunFolder(place)
+
+
+def as_run_folder(run: Any, then: str) -> RunFolder:
+    """Open a run that is a folder. Raise `Misuse` for a bundle; `then` says what to do."""
+    folder = open_run(run)
+    if folder.is_bundle:
+        raise Misuse(f"{folder} is a file; {then}")
+    return folder
 
 
 def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> dict[str, Any]:
@@ -321,7 +457,7 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
     expected = schema(kind)
     if not columns.equals(expected):  # of another version, whose metrics may differ
         types = {field.name: field.type for field in columns}
-        missing = required_columns(kind) - set(types)
+        missing = REQUIRED[kind] - set(types)
         if missing or any(types.get(f.name, f.type) != f.type for f in expected):
             raise DamagedRun(f"{path} has other columns than cbobench writes; {REPAIR}")
     footer["complete"] = not REWARD_STEPS.keys() & {*columns.names}  # whether readers derive them

@@ -29,7 +29,6 @@ from cbobench.errors import CbobenchError, DamagedRun, Misuse, show
 from cbobench.results.folder import SHARD, RunFolder
 from cbobench.results.manifest import FILE
 from cbobench.results.query import NO_POSITION, read_published
-from cbobench.results.reader import Reader
 from cbobench.results.schema import KINDS
 from cbobench.results.store import StoreFailure, machine_id, process_start
 from cbobench.suite.cells import Cells, Pair, as_numbers
@@ -82,7 +81,7 @@ class Driver:
         return silent_for is None or silent_for < EXPIRES_AFTER
 
 
-def _read_leases(folder: Reader) -> list[tuple[Driver, int | None]]:
+def _read_leases(folder: RunFolder) -> list[tuple[Driver, int | None]]:
     """Every call with a lease file, in order, and when it was written, in nanoseconds by the clock
     of the folder; None if unknown.
     """
@@ -114,7 +113,7 @@ def _parse_driver(content: dict[str, Any]) -> Driver | None:
         return None
 
 
-def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver, bool]]:
+def read_drivers(folder: RunFolder, clock: str | None = None) -> list[tuple[Driver, bool]]:
     """Return every call with a lease file, in order, and whether it may still play.
 
     Args:
@@ -130,7 +129,7 @@ def read_drivers(folder: Reader, clock: str | None = None) -> list[tuple[Driver,
     ]
 
 
-def read_players(folder: Reader) -> list[Driver]:
+def read_players(folder: RunFolder) -> list[Driver]:
     """Return the calls that may play cells of a run now; one that merges its files holds none."""
     return [driver for driver, alive in read_drivers(folder) if alive and driver.cells]
 

@@ -27,7 +27,6 @@ from cbobench.errors import (
     unknown,
 )
 from cbobench.results.folder import RunFolder
-from cbobench.results.reader import Reader
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
 from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
 from cbobench.suite.cells import Pair as Pair
@@ -68,7 +67,7 @@ class Manifest:
     leftovers: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, folder: Reader) -> Manifest:
+    def read(cls, folder: RunFolder) -> Manifest:
         """Read the manifest of a run: `run.json`, and calls in `invocations/` that it lacks, which
         happens if two calls write at once.
 

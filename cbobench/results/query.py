@@ -9,21 +9,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.results.folder import REPAIR, SHARD, FileGone, TruncatedFile, retry_if_gone
+from cbobench.results.folder import REPAIR, FileGone, RunFolder, retry_if_gone
 from cbobench.results.manifest import NO_POSITION as NO_POSITION
 from cbobench.results.manifest import Manifest, locate
-from cbobench.results.reader import Reader
 from cbobench.results.rounds import cell_codes
-from cbobench.results.schema import schema
+from cbobench.results.schema import IMPROVED, schema
 from cbobench.results.staleness import Freshness, Origin
 from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
 from cbobench.words import count_noun
@@ -31,16 +31,34 @@ from cbobench.words import count_noun
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "arithmetic", "attempt"]
 
 
+class PublishedTask(NamedTuple):
+    """The files of a task, or of several that were merged."""
+
+    folder: RunFolder
+    name: str
+
+    def rounds(
+        self, columns: list[str] | None = None, cells: Sequence[str] | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rounds of some cells, or of all (see `RunFolder.row_groups`)."""
+        yield from self.folder.row_groups("rounds", self.name, columns, cells)
+
+    def improvements(self, cells: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield rounds of some cells with their simple regret: all in which it falls, at least."""
+        kind = "improvements" if self.folder.is_thinned else "rounds"
+        yield from self.folder.row_groups(kind, self.name, ["cell", "t", IMPROVED], cells)
+
+
 @dataclass(frozen=True, eq=False)
 class PublishedCells:
-    """The latest attempt of each published cell.
+    """The latest attempt of each published cell, of a run or of several.
 
     Attributes:
         ids: (n,) as numbers, ascending.
         rows: (n,) their positions in the table.
         table: every row that was read, superseded ones included.
         task, origin: (rows of the table,) positions in `tasks` and `origins`.
-        tasks: names of the files.
+        tasks: where the cells' rounds are.
         origins: distinct origins.
         failed, attempt: (rows of the table,).
     """
@@ -50,7 +68,7 @@ class PublishedCells:
     table: pa.Table
     task: NDArray[np.int64]
     origin: NDArray[np.int64]
-    tasks: list[str]
+    tasks: list[PublishedTask]
     origins: list[Origin]
     failed: NDArray[np.bool_]
     attempt: NDArray[np.int64]
@@ -69,22 +87,14 @@ class PublishedCells:
         matches = np.array([holds(origin) for origin in self.origins], dtype=bool)
         return matches[self.origin[rows]]
 
-    def cpus(self, rows: NDArray[np.int64]) -> set[str]:
-        """Return the known kinds of CPU that played some rows."""
-        return {origin.cpu for origin in self._origins_of(rows) if origin.cpu is not None}
-
-    def arithmetic(self, rows: NDArray[np.int64]) -> set[str]:
-        """Return the known kinds of arithmetic that played some rows."""
-        kinds = {origin.arithmetic for origin in self._origins_of(rows)}
-        return {kind for kind in kinds if kind is not None}
-
-    def _origins_of(self, rows: NDArray[np.int64]) -> list[Origin]:
+    def list_origins(self, rows: NDArray[np.int64]) -> list[Origin]:
+        """Return the distinct origins of some rows."""
         return [self.origins[i] for i in np.flatnonzero(np.bincount(self.origin[rows])).tolist()]
 
-    def by_task(self, cells: Iterable[str]) -> dict[str, list[str]]:
-        """Group published cells by the file that holds them."""
+    def by_task(self, cells: Iterable[str]) -> dict[PublishedTask, list[str]]:
+        """Group published cells by the files that hold them."""
         cell_ids = list(cells)
-        cells_by_task: dict[str, list[str]] = {}
+        cells_by_task: dict[PublishedTask, list[str]] = {}
         for cell, task in zip(
             cell_ids, self.task[self.find(as_numbers(cell_ids))].tolist(), strict=True
         ):
@@ -93,12 +103,12 @@ class PublishedCells:
 
 
 @retry_if_gone
-def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> PublishedCells:
+def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
     """Read the latest row of every published cell; a cell that was played twice counts once.
 
     Cells are listed before rounds, and a task publishes its rounds first. So the rounds of every
-    listed cell exist, whatever is published meanwhile. If files disappear because a shard replaces
-    them (see `results.compact`), the folder is read again.
+    listed cell exist, whatever is published meanwhile. If files disappear because they are merged
+    (see `results.compact`), the folder is read again.
 
     Args:
         columns: to read, including `COLUMNS`; None for all.
@@ -107,66 +117,39 @@ def read_published(folder: Reader, columns: list[str] | None = COLUMNS) -> Publi
         DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
     """
     names = folder.names("cells")
-    rounds = folder.names("rounds")
-    tables, replaced = _read_tables(folder, names, columns)
-    tasks = [*tables]
-    # Of tasks that published no cells, broken rounds are no damage: they are played and written
-    # again.
-    readable_rounds = _find_readable_rounds(folder, {*rounds} - replaced, {*names})
+    with_rounds = {*folder.names("rounds")}
+    tables = [folder.read("cells", name, columns) for name in names]
     # Arrow's own way to an empty table would import pandas.
     empty = pa.Table.from_batches([], schema("cells"))
-    table = pa.concat_tables(tables.values()) if tables else empty
-    task = np.repeat(np.arange(len(tasks)), [len(part) for part in tables.values()])
+    table = pa.concat_tables(tables or [empty])
+    task = np.repeat(np.arange(len(names)), [len(part) for part in tables])
     ids, origin, origins, attempt, failed = _parse_columns(folder, table)
-    lacks_rounds = (
-        ~np.array([name in readable_rounds for name in tasks], dtype=bool)[task] & ~failed
-    )
+    lacks_rounds = ~np.array([name in with_rounds for name in names], dtype=bool)[task] & ~failed
     # A cell's latest attempt comes last, and of equal attempts the row that was read first.
     order = np.lexsort((-np.arange(len(ids)), attempt, ids))
     order = order[~lacks_rounds[order]][::-1]
     published_ids, first = np.unique(ids[order], return_index=True)
     published = PublishedCells(
-        published_ids, order[first], table, task, origin, tasks, origins, failed, attempt
+        ids=published_ids,
+        rows=order[first],
+        table=table,
+        task=task,
+        origin=origin,
+        tasks=[PublishedTask(folder, name) for name in names],
+        origins=origins,
+        failed=failed,
+        attempt=attempt,
     )
     for row in np.flatnonzero(lacks_rounds):
         published_row = published.find(ids[row : row + 1])[0]
         # Otherwise it is a late file of a call that died.
         if published_row == NO_POSITION or attempt[row] > attempt[published_row]:
-            _refuse_bare(folder, tasks[task[row]])
+            _refuse_bare(folder, names[task[row]])
     return published
 
 
-def _read_tables(
-    folder: Reader, names: list[str], columns: list[str] | None
-) -> tuple[dict[str, pa.Table], set[str]]:
-    """Return the rows of cells by task, and the names of the tasks that shards have replaced."""
-    replaced: set[str] = set()
-    tables: dict[str, pa.Table] = {}
-    # Shards come first: their footers name the files that need not be read.
-    for name in sorted(names, key=lambda name: (not name.startswith(SHARD), name)):
-        if name not in replaced:
-            footer, tables[name] = folder.read_file("cells", name, columns)
-            replaced.update(footer.get("replaces", ()))
-    return tables, replaced
-
-
-def _find_readable_rounds(folder: Reader, rounds: set[str], published_tasks: set[str]) -> set[str]:
-    """Return the tasks with whole files of rounds. Raises `TruncatedFile` if those of a published
-    task are broken.
-    """
-    readable = set()
-    for name in sorted(rounds):
-        try:
-            folder.footer("rounds", name)
-            readable.add(name)
-        except TruncatedFile:
-            if name in published_tasks:
-                raise
-    return readable
-
-
 def _parse_columns(
-    folder: Reader, table: pa.Table
+    folder: RunFolder, table: pa.Table
 ) -> tuple[
     NDArray[np.uint64], NDArray[np.int64], list[Origin], NDArray[np.int64], NDArray[np.bool_]
 ]:
@@ -195,16 +178,15 @@ def _parse_columns(
     return ids, origin, [*origins], attempt, failed
 
 
-def _refuse_bare(folder: Reader, task: str) -> None:
+def _refuse_bare(folder: RunFolder, task: str) -> None:
     """Raise `DamagedRun` for a task without rounds, or `FileGone` if its cells have disappeared,
     too.
     """
     if not folder.exists(f"cells/{task}.parquet"):
         raise FileGone(f"cells/{task}.parquet is missing")
     raise DamagedRun(
-        f"{folder.path('rounds')}/{task}.parquet is missing, its cells are there; restore it, "
-        "or, when nothing "
-        f"writes to the run: {REPAIR}"
+        f"{folder.path(f'rounds/{task}.parquet')} is missing, its cells are there; restore it, or: "
+        f"{REPAIR}"
     )
 
 
@@ -234,16 +216,15 @@ class Status:
         return {name: len(getattr(self, name)) for name in ("done", "failed", "stale", "missing")}
 
 
-def read_status(folder: Reader) -> tuple[Manifest, Status]:
+def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     """Return the state of every requested cell, from the folder alone."""
     manifest = Manifest.read(folder).of_latest_suite
-    published, freshness = read_published(folder), Freshness(folder.is_reduced)
+    published, freshness = read_published(folder), Freshness(folder.is_bundle)
     by_pair: dict[str, list[PairCells]] = {
         name: [] for name in ("done", "stale", "missing", "unchecked", "other_libraries")
     }
     failures: list[tuple[Cell, str]] = []
-    cpus: set[str] = set()
-    arithmetic: set[str] = set()
+    done_origins: set[Origin] = set()
     # A pair at a time, as arrays: code and libraries are compared once for each pair and origin.
     for pair_cells in manifest.cells.by_pair:
         rows = published.find(pair_cells.ids)
@@ -259,8 +240,7 @@ def read_status(folder: Reader) -> tuple[Manifest, Status]:
             states["other_libraries"] = is_done & published.has_origin(
                 rows, freshness.other_libraries
             )
-            cpus |= published.cpus(rows[is_done])
-            arithmetic |= published.arithmetic(rows[is_done])
+            done_origins |= {*published.list_origins(rows[is_done])}
         for name, mask in states.items():
             if mask.any():
                 by_pair[name].append(pair_cells if mask.all() else pair_cells.only(mask))
@@ -269,12 +249,18 @@ def read_status(folder: Reader) -> tuple[Manifest, Status]:
             for i in np.flatnonzero(failed).tolist()
         ]
     cells = {name: Cells(tuple(parts)) for name, parts in by_pair.items()}
-    status = Status(failed=failures, cpus=cpus, arithmetic=arithmetic, published=published, **cells)
+    status = Status(
+        failed=failures,
+        cpus={origin.cpu for origin in done_origins if origin.cpu is not None},
+        arithmetic={one.arithmetic for one in done_origins if one.arithmetic is not None},
+        published=published,
+        **cells,
+    )
     return manifest, status
 
 
 def count_rounds_since(
-    folder: Reader, manifest: Manifest, published: PublishedCells, since: float
+    folder: RunFolder, manifest: Manifest, published: PublishedCells, since: float
 ) -> int:
     """Return the seed-rounds of the cells that were published after a time.
 
@@ -282,7 +268,7 @@ def count_rounds_since(
         since: in seconds, by the clock of the folder.
     """
     listing = folder.listing("cells")
-    written = [listing.get(f"{task}.parquet") for task in published.tasks]
+    written = [listing.get(f"{task.name}.parquet") for task in published.tasks]
     is_recent = np.array(
         [info is not None and (info.mtime_ns or 0) / 1e9 > since for info in written], dtype=bool
     )

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cbobench.errors import printable
-from cbobench.metrics import REWARD_STEPS, Array
+from cbobench.metrics import METRICS, REWARD_STEPS, Array
 
 SOURCES = ("cell", "t", "f", "f_star", "f_plus")
 SMALL = 20_000  # rows below which threads cost more than they save
@@ -25,6 +25,9 @@ OF_SEVERAL_LINES = ("traceback",)
 WORDS = ("host", "cpu", "arithmetic", "source", "libraries")
 """Columns of a few words, of which a stranger's file may hold millions."""
 MOST_CHARACTERS = 1_000  # of one of them
+KEYS = {"cell", "problem", "algorithm", "seed", "horizon", "status", "t", "attempt"}
+"""Columns in which every row has something."""
+STATES = pa.array(["ok", "failed"])
 SUSPECT = r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]"  # a quick look: more than `printable` escapes
 
 
@@ -49,6 +52,7 @@ def read_row_groups(
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
         part.validate(full=True)
+        refuse_forged(part)
         part = make_printable(part)
         part = part if cells is None else select_cells(part, cells)
         part = sums.add_to(part) if sums.names else part
@@ -57,6 +61,20 @@ def read_row_groups(
             part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields
         ]
         yield pa.table(columns, names=names)
+
+
+def refuse_forged(part: pa.Table) -> None:
+    """Raise `ArrowInvalid` for rows that cbobench never writes: whoever made a file chose them."""
+    for name in part.column_names:
+        column = part[name]
+        if name in KEYS and column.null_count:
+            raise pa.ArrowInvalid(f"it has a row without {name}")
+        if name in METRICS and pc.any(pc.is_inf(column)).as_py():
+            raise pa.ArrowInvalid(f"it has an infinite {name}")
+    if "status" in part.column_names and not pc.all(pc.is_in(part["status"], STATES)).as_py():
+        raise pa.ArrowInvalid("it has a status other than ok and failed")
+    if "t" in part.column_names and pc.any(pc.less(part["t"], 1)).as_py():
+        raise pa.ArrowInvalid("it has a round before the first")
 
 
 def make_printable(part: pa.Table) -> pa.Table:

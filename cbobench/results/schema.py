@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from cbobench.errors import DamagedRun, show
 from cbobench.metrics import METRICS, REWARD_STEPS
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 FOOTER, DIGEST = b"cbobench", b"cbobench digest"
 COMPRESSION: dict[str, Any] = {
     "compression": "zstd",
@@ -42,9 +42,9 @@ RECOMMENDATION_RULE = 3
 no noise; with 3, `scbo`, `furbo` and BoTorch's methods go by their models where there is noise.
 Cells of rules before 2 do not say theirs.
 """
-ADDED_COLUMNS = {RULE, FITTED}
-"""Columns that the first files of this version do not have: null there, which means unknown."""
-
+IMPROVED = "simple_regret"
+PLAYED = ("t", "action", "x", "observed_f", "observed_g")
+"""What is known of a round once it is played; a digest covers it (see `results.digests`)."""
 _KEYS = [
     ("cell", pa.string()),
     ("problem", pa.string()),
@@ -52,6 +52,20 @@ _KEYS = [
     ("seed", pa.int64()),
 ]
 _VECTOR = pa.list_(pa.float64())
+REQUIRED = {
+    "rounds": {"cell", "seed", "t"},
+    "cells": {"cell", "seed", "horizon", "status", "source", "libraries", "attempt"},
+    "improvements": {"cell", "t", IMPROVED},
+    "plays": {"cell", *PLAYED},
+}
+"""By kind, the columns that every file has. Which others there are depends on the version that
+wrote it, and on what a bundle keeps.
+"""
+
+
+def list_kept() -> list[str]:
+    """Return the columns of rounds that a bundle keeps."""
+    return ["cell", "problem", "algorithm", "seed", "t", *METRICS]
 
 
 def refuse_version(path: str, version: object) -> None:
@@ -61,11 +75,6 @@ def refuse_version(path: str, version: object) -> None:
             f"{path} has schema version {show(version)}, this cbobench reads {SCHEMA_VERSION}; use "
             "the version that wrote it, or a new run folder"
         )
-
-
-def required_columns(kind: str) -> set[str]:
-    """Return the columns that every file has; metrics depend on the version that wrote it."""
-    return set(schema(kind).names) - set(METRICS) - ADDED_COLUMNS
 
 
 def rounds_schema(complete: bool) -> pa.Schema:
@@ -78,8 +87,8 @@ def rounds_schema(complete: bool) -> pa.Schema:
 
 
 def schema(kind: str) -> pa.Schema:
-    """Return the columns of "rounds" or "cells". Problem and algorithm are titles, spelt
-    as when played.
+    """Return the columns of "rounds" or "cells", or of what only bundles have: "improvements" of
+    simple regret, and "plays". Problem and algorithm are titles, spelt as when played.
     """
     return _schema(kind, tuple(METRICS))
 
@@ -87,6 +96,9 @@ def schema(kind: str) -> pa.Schema:
 @cache
 def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     metrics = [(name, pa.float64()) for name in measured]
+    if kind in ("improvements", "plays"):
+        kept = ("cell", "t", IMPROVED) if kind == "improvements" else ("cell", *PLAYED)
+        return pa.schema([_schema("rounds", measured).field(name) for name in kept])
     if kind == "rounds":
         return pa.schema(
             [
@@ -110,6 +122,7 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
             ("horizon", pa.int64()),
             ("spec", pa.string()),
             ("status", pa.string()),
+            ("digest", pa.string()),
             ("error", pa.string()),
             ("traceback", pa.string()),
             *metrics,
@@ -184,11 +197,14 @@ class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
     file.
     """
 
-    def __init__(self, sink: Any, columns: pa.Schema, metadata: dict[bytes, bytes]) -> None:
+    def __init__(
+        self, sink: Any, columns: pa.Schema, metadata: dict[bytes, bytes], **layout: Any
+    ) -> None:
         columns = columns.with_metadata(metadata)
         dictionary = [name for name in DICTIONARY if name in columns.names]
         self._sink, self._footer, self._ended = _HashingSink(sink), metadata[FOOTER], False
-        super().__init__(self._sink, columns, use_dictionary=dictionary, **COMPRESSION)
+        options = {"use_dictionary": dictionary, **COMPRESSION, **layout}
+        super().__init__(self._sink, columns, **options)
 
     def close(self) -> None:
         # a file whose end failed is given up; the garbage collector must not end it once more

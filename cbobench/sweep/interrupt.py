@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -169,8 +170,8 @@ def interruptible() -> Iterator[Interruption]:
 
     def report_others(ignored: sys.UnraisableHookArgs) -> None:
         # Python cannot raise in a finaliser or a weakref's callback; `check` raises as soon as it
-        # can.
-        if not issubclass(ignored.exc_type, Interrupted):
+        # can. What a signal cut short, a message half read, say, may not be able to close.
+        if interruption.received_at is None:
             report(ignored)
 
     sys.unraisablehook = report_others
@@ -184,6 +185,8 @@ def interruptible() -> Iterator[Interruption]:
         yield interruption
     finally:
         interruption.ignoring = False
+        if interruption.received_at is not None:
+            gc.collect()  # as long as nobody hears of what was cut short
         sys.unraisablehook = report
         for number, handler in before.items():
             if handler is not None:  # one that Python does not know

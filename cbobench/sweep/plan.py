@@ -11,8 +11,7 @@ from pathlib import Path
 from cbobench.call import Call
 from cbobench.play.process import preserve_process, refuse_replaced
 from cbobench.problems.data import Site
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, as_run_folder
 from cbobench.results.lease import refuse_foreign_folder
 from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.provenance import invocation
@@ -80,7 +79,7 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     look_again()  # a notebook may have edited what it has imported
     text = read_suite(call)
     path = Path("runs") / text.name if call.out is None else call.out
-    folder = open_run(path).refuse_bundle("give a folder for the run")
+    folder = as_run_folder(path, "give a folder for the run")
     suite = _prepare_suite(text, watcher)
     grid = suite.grid
     # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the
@@ -108,7 +107,7 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
         done=len(grid.cells) - len(tasks.cells),
         stale=stale,
         notes=notes,
-        published_tasks=frozenset(published.tasks),
+        published_tasks=frozenset(task.name for task in published.tasks),
         measured=blocks.measure_cells(grid, published),
     )
 

@@ -91,7 +91,7 @@ class Ledger:
     def outcome(self) -> Outcome:
         """What was done, once it is over; looks into the folder for what is said to be there."""
         folder = self.plan.folder
-        published = folder.published_tasks() if self.tasks else set()
+        published = {*folder.names("cells")} if self.tasks else set()
         absent = tuple(name for name in self.tasks if name not in published)
         counts = (self.plan.cells, self.played, self.failed, tuple(self.errors))
         return Outcome(folder, *counts, self.stopped, len(self.tasks), absent, self.spent)
@@ -186,7 +186,7 @@ def _refresh_plan(plan: Plan, lease: Lease, scratch: str) -> Plan:
     tasks = plan.tasks
     # The names of new files tell nothing of their cells: they may be of pieces, which have names of
     # their own.
-    if plan.folder.published_tasks() - plan.published_tasks:
+    if {*plan.folder.names("cells")} - plan.published_tasks:
         tasks = tasks.without(read_published(plan.folder))
     return replace(plan, folder=replace(lease.folder, scratch=scratch), tasks=tasks)
 

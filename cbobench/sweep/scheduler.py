@@ -95,7 +95,7 @@ class Scheduler:
             raise error.name_modules() from None
         except ExecutorDied:
             # What was published before the executor died needs no other play.
-            published = self.folder.published_tasks()
+            published = {*self.folder.names("cells")}
             for task in [task for task in self.executor.pending if task.name in published]:
                 with suppress(ExecutorDied):
                     self.executor.cancel(task)
@@ -233,7 +233,7 @@ class OverdueTasks:
         if not overdue:
             return
         try:
-            published = self.folder.published_tasks()
+            published = {*self.folder.names("cells")}
         except (OSError, CbobenchError):  # the store does not answer either
             return
         published_before, self.published = self.published, published

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.report.load import Run
-from cbobench.results.bundle import Bundle
 from docs.results import field_shards
-from docs.results.field_shards import confirmed_by, digest_of, played_by, read_confirmed
+from docs.results.field_shards import confirmed_by, digest_of, played_by, read_about, read_confirmed
 from docs.results.markdown import tabulate, wrap
 from docs.results.paper_figures import describe_origin
 
@@ -28,7 +27,7 @@ def is_whole(suite: str) -> bool:
     """Whether a suite's bundle is there and has all of its cells, failed ones included."""
     if not bundle_of(suite).exists():
         return False
-    cells = Bundle(str(bundle_of(suite))).about["cells"]
+    cells = read_about(bundle_of(suite))["cells"]
     return bool(cells["done"] + cells["failed"] >= cells["expected"])
 
 
@@ -57,7 +56,7 @@ def tabulate_bundles(suites: Iterable[str]) -> str:
     there = list_whole(names)
     rows = []
     for suite in there:
-        about, file = Bundle(str(bundle_of(suite))).about, bundle_of(suite)
+        about, file = read_about(bundle_of(suite)), bundle_of(suite)
         cells = about["cells"]
         rows.append(
             (
@@ -65,7 +64,7 @@ def tabulate_bundles(suites: Iterable[str]) -> str:
                 f"{cells['done']}/{cells['expected']}",
                 played_by(about),
                 confirmed_by(file, confirmed),
-                f"{about['cost']['seconds'] / 60:.1f}",
+                f"{about['seconds'] / 60:.1f}",
                 f"{file.stat().st_size / 1e3:.0f}",
             )
         )

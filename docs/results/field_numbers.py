@@ -59,7 +59,7 @@ def open_played(bundles: Iterable[Path]) -> Run:
             for cells in run.record.cells.by_pair
             if (cells.pair.problem.title, cells.pair.algorithm.title) not in played
         }
-        runs.append(Run(run.folder, drop_pairs(run.record, absent), run.played))
+        runs.append(Run(run.folders, drop_pairs(run.record, absent), run.parts))
     return Run.union(runs)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
-from cbobench.results.bundle import Bundle
+from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
@@ -27,6 +27,21 @@ NEWER = {"cei": "anchored", "scbo": "anew", "furbo": "anew"}  # settings that ou
 def digest_of(bundle: Path) -> str:
     """The digest of a bundle's bytes, by which it is confirmed."""
     return hashlib.sha256(bundle.read_bytes()).hexdigest()
+
+
+def read_about(bundle: Path) -> dict[str, Any]:
+    """How many cells a bundle has, whose calls played them, on which kinds of CPU, and for how many
+    seconds of CPU time.
+    """
+    run = Run(bundle, Manifest.read(open_run(bundle)))
+    good = run.cells[run.cells["status"] == "ok"]
+    counts = {"done": len(good), "failed": len(run.cells) - len(good)}
+    return {
+        "cells": counts | {"expected": len(run.record.cells)},
+        "calls": run.record.invocations,
+        "cpus": sorted({*run.cells["cpu"].dropna()}),
+        "seconds": float(good["seconds"].sum()),
+    }
 
 
 def played_variants(runs: Iterable[Run]) -> dict[str, Variant]:
@@ -102,9 +117,9 @@ def count_missing(bundle: Path, shard: Mapping[str, Any]) -> int:
     The bundle counts what was asked for so far. Seeds that were added since are looked for, too,
     and a method that was never begun counts on all problems of the bundle.
     """
-    cells = Bundle(str(bundle)).about["cells"]
+    cells = read_about(bundle)["cells"]
     missing = cells["expected"] - cells["done"] - cells["failed"]
-    manifest = Manifest.read(Bundle(str(bundle)))
+    manifest = Manifest.read(open_run(bundle))
     played = manifest.cells.by_pair
     seeds = shard.get("seeds", max(map(len, played), default=1))
     for pattern in shard["only"]:
@@ -121,10 +136,10 @@ def describe_rest(bundle: Path, shard: Mapping[str, Any]) -> str:
     """What is missing of a shard that was begun, and what that costs if its cells cost what the
     others did; nothing of a whole one.
     """
-    about, missing = Bundle(str(bundle)).about, count_missing(bundle, shard)
+    about, missing = read_about(bundle), count_missing(bundle, shard)
     if not missing:
         return ""
-    hours = missing * about["cost"]["cpu_hours"] / max(1, about["cells"]["done"])
+    hours = missing * about["seconds"] / 3600 / max(1, about["cells"]["done"])
     return f"`{bundle.stem}` ({count_noun(missing, 'cell')}, about {hours:.1f} CPU-hours)"
 
 
@@ -154,7 +169,7 @@ def tabulate_shards(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, A
     columns += ["CPU-hours", "kB"]
     confirmed, lines, changed = read_confirmed(bundles[0].parent), [], 0
     for bundle in bundles:
-        about = Bundle(str(bundle)).about
+        about = read_about(bundle)
         changed += any(call.get("dirty") for call in about["calls"])
         cells = about["cells"]
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
@@ -164,7 +179,7 @@ def tabulate_shards(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, A
                 f"`{shards[bundle.stem]['suite']}`",
                 *(f"{cells['done']}/{cells['expected']}", f"{cells['failed']}"),
                 *(played_by(about), confirmed_by(bundle, confirmed), kinds),
-                *(f"{about['cost']['cpu_hours']:.2f}", f"{bundle.stat().st_size / 1e3:.0f}"),
+                *(f"{about['seconds'] / 3600:.2f}", f"{bundle.stat().st_size / 1e3:.0f}"),
             )
         )
     note = wrap(

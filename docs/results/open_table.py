@@ -20,6 +20,7 @@ from cbobench.report.numbers import format_number
 from cbobench.report.quantities import find_first_rounds
 from cbobench.results.manifest import Variant
 from cbobench.words import count_noun
+from docs.results.field_shards import read_about
 from docs.results.markdown import tabulate, wrap
 from docs.results.paper_figures import name_commit
 
@@ -194,7 +195,7 @@ def render_table(bundles: Sequence[Path], sent: Sequence[Path]) -> str:
 
 def describe_bundle(bundle: Path) -> str:
     """A line on a bundle that was sent."""
-    about = Run(bundle).folder.read_json("bundle.json")
+    about = read_about(bundle)
     commits = ", ".join(sorted({name_commit(call) for call in about["calls"]}))
     cells = count_noun(about["cells"]["done"], "cell")
     link = f"[{bundle.stem}](../results/{OTHERS.name}/{bundle.name})"

@@ -23,7 +23,7 @@ from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
 from docs.results import gallery, reproduction
 from docs.results.bundles import BUNDLES, bundle_of, is_confirmed, is_whole, list_whole
-from docs.results.field_shards import played_by
+from docs.results.field_shards import played_by, read_about
 from docs.results.paper_figures import suites as list_papers
 from docs.results.shards import (
     FOLDER,
@@ -32,7 +32,6 @@ from docs.results.shards import (
     confirm_shards,
     describe_play,
     keep_run,
-    read_about,
     refuse_edits,
     run_commands,
 )
@@ -108,11 +107,11 @@ def list_suites(suites: Suites) -> None:
     what it cost.
     """
     for suite in suites:
-        about = read_about(shard_of(suite))
-        if about is None:
+        if not bundle_of(suite).exists():
             print(f"{suite}: not played")
             continue
-        cells, minutes = about["cells"], about["cost"]["seconds"] / 60
+        about = read_about(bundle_of(suite))
+        cells, minutes = about["cells"], about["seconds"] / 60
         print(
             f"{suite}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
             f"{'confirmed' if is_confirmed(suite) else 'not confirmed'}, {minutes:.1f} CPU-minutes"

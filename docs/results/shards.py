@@ -26,7 +26,6 @@ from typing import Any
 from cbobench.errors import CbobenchError, unknown
 from cbobench.replay.replay import replay
 from cbobench.replay.text import describe_replay
-from cbobench.results.bundle import Bundle
 from cbobench.results.export import export
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
@@ -39,6 +38,7 @@ from docs.results.field_shards import (
     count_missing,
     digest_of,
     played_by,
+    read_about,
     read_confirmed,
 )
 
@@ -60,11 +60,6 @@ def read_shards() -> dict[str, dict[str, Any]]:
 def bundle_of(name: str) -> Path:
     """Where a shard is kept."""
     return FOLDER / f"{name}.zip"
-
-
-def read_about(name: str) -> dict[str, Any] | None:
-    """What a shard's bundle says of itself; None before it is played."""
-    return Bundle(str(bundle_of(name))).about if bundle_of(name).exists() else None
 
 
 def is_whole(name: str, shard: Mapping[str, Any]) -> bool:
@@ -116,7 +111,7 @@ def keep_run(run: Path, bundle: Path, rounds: Sequence[int] | None = None) -> No
 
 def describe_play(name: str) -> str:
     """The subject of a commit: how many of a shard's cells are played, failed ones included."""
-    cells = (read_about(name) or {})["cells"]
+    cells = read_about(bundle_of(name))["cells"]
     played = cells["done"] + cells["failed"]
     return f"Play {name.rpartition('/')[2]}: {played} of {count_noun(cells['expected'], 'cell')}"
 
@@ -220,11 +215,11 @@ def confirm_shards(names: Sequence[str], cells: int) -> list[str]:
 def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
     """Print how much of every shard is played, by which code, and what it cost."""
     for name in shards:
-        about = read_about(name)
-        if about is None:
+        if not bundle_of(name).exists():
             print(f"{name}: not played")
             continue
-        cells, hours = about["cells"], about["cost"]["cpu_hours"]
+        about = read_about(bundle_of(name))
+        cells, hours = about["cells"], about["seconds"] / 3600
         print(
             f"{name}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
             f"{hours:.2f} CPU-hours"

@@ -11,11 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from cbobench import resources
-from cbobench.results.bundle import Bundle
 from cbobench.suite import yamlio
 from cbobench.words import duration
 from docs.results import gallery
 from docs.results.bundles import bundle_of
+from docs.results.field_shards import read_about
 from docs.results.markdown import fill_sections, tabulate
 
 PAGE = Path(__file__).parents[1] / "papers.md"
@@ -29,11 +29,10 @@ NOTE = (
 
 def say_time(suite: str) -> str:
     """What the bundle of a suite cost, and a mark where it needs recorded data."""
-    about = Bundle(str(bundle_of(suite))).about
     problems = yamlio.read(resources.suites()[suite])["problems"]
     names = {next(iter(entry)) if isinstance(entry, dict) else entry for entry in problems}
     mark = " ᵈ" if names.intersection(RECORDED) else ""
-    return duration(about["cost"]["seconds"]) + mark
+    return duration(read_about(bundle_of(suite))["seconds"]) + mark
 
 
 def describe_map() -> str:

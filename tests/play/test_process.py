@@ -28,7 +28,7 @@ from cbobench.errors import Advice, CbobenchError
 from cbobench.float_state import float_controls
 from cbobench.play.process import preserve_process
 from cbobench.registry import import_object
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep import children
 from cbobench.sweep.plan import plan

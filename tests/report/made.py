@@ -15,8 +15,7 @@ import pyarrow as pa
 from cbobench.algorithms import ALGORITHMS
 from cbobench.metrics import METRICS
 from cbobench.play.task import Task, publish_cells
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.manifest import Manifest
 from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.source import libraries, source_hash

@@ -16,8 +16,7 @@ from cbobench.problems import simulator
 from cbobench.problems.simulator import Simulator
 from cbobench.report import status
 from cbobench.results import lease
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.lease import Lease
 from cbobench.results.manifest import Manifest
 from tests.helpers import UNREADABLE, WRONG

@@ -15,8 +15,8 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.metrics import METRICS
 from cbobench.report.load import Run
+from cbobench.report.setups import find_setups
 from cbobench.results.export import export
-from cbobench.results.union import find_setups
 from tests.report.made import make
 
 SUITE = {
@@ -83,7 +83,7 @@ def test_a_damaged_run_is_named_and_the_rest_goes_on(parts, tmp_path, capsys):
     assert main(["compare", ours, str(cut), bundle, "--union"]) == 1
     out, err = capsys.readouterr()
     assert "sobol" in out
-    assert err.startswith(f"left out: {cut} is a damaged bundle")
+    assert err.startswith(f"left out: {cut} is no run folder and no whole bundle")
     assert main(["compare", str(cut), "--union"]) == 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -10,7 +9,6 @@ import zipfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cbobench.results.bundle import FILES
 from cbobench.results.manifest import content_digest
 from cbobench.results.schema import FOOTER, TableWriter
 
@@ -40,41 +38,36 @@ def rewrite(file, change=lambda table: table, **footer):
     """Write a file of a run again with other rows, its checksums and digest in order, and maybe
     another footer.
     """
-    table = change(pq.read_table(file))
-    content = json.loads(table.schema.metadata[FOOTER]) | {"rows": len(table)} | footer
+    content = written_again(file.read_bytes(), change, **footer)
+    file.write_bytes(content)
+
+
+def written_again(content, change, **footer):
+    """The bytes of a Parquet file with other rows, and maybe another footer."""
+    table, sink = change(pq.read_table(io.BytesIO(content))), io.BytesIO()
+    said = json.loads(table.schema.metadata[FOOTER]) | {"rows": len(table)} | footer
     columns = table.schema.remove_metadata()
-    with (
-        file.open("wb") as sink,
-        TableWriter(sink, columns, {FOOTER: json.dumps(content).encode()}) as writer,
-    ):
+    with TableWriter(sink, columns, {FOOTER: json.dumps(said).encode()}) as writer:
         writer.write_table(table)
+    return sink.getvalue()
 
 
-def rewrite_bundle(bundle, out, changes, records=None):
-    """A bundle with other tables and records whose hashes agree with them.
+def rewrite_bundle(bundle, out, changes, record=lambda content: None):
+    """A bundle with other tables and another record, whose digests agree with them.
 
     Args:
         changes: of tables, by kind.
-        records: changes of the content of bundle.json and run.json, by name.
+        record: changes the content of run.json.
     """
     with zipfile.ZipFile(bundle) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     for kind, change in changes.items():
-        sink = io.BytesIO()
-        pq.write_table(
-            change(pq.read_table(io.BytesIO(content[FILES[kind]]))), sink, store_schema=False
-        )
-        content[FILES[kind]] = sink.getvalue()
-    run, about = (json.loads(content[name]) for name in ("run.json", "bundle.json"))
-    for name, change in (records or {}).items():
-        change(run if name == "run.json" else about)
+        name = f"{kind}/run.parquet"
+        content[name] = written_again(content[name], change)
+    run = json.loads(content["run.json"])
+    record(run)
     run["digest"] = content_digest(run)
     content["run.json"] = json.dumps(run).encode()
-    if isinstance(about.get("files"), dict):
-        about["files"] |= {
-            name: hashlib.sha256(content[name]).hexdigest() for name in about["files"]
-        }
-    content["bundle.json"] = json.dumps(about).encode()
     with zipfile.ZipFile(out, "w") as archive:
         for name, data in content.items():
             archive.writestr(name, data)

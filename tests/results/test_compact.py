@@ -18,9 +18,8 @@ from cbobench.play.task import play_task
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.results import compact as merging
-from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.folder import SHARD, RunFolder
+from cbobench.results.folder import SHARD, RunFolder, open_run
 from cbobench.results.lease import Lease, remove_leftovers
 from cbobench.results.query import read_published, read_status
 from cbobench.results.verify import verify

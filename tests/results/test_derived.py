@@ -14,8 +14,8 @@ import cbobench
 from cbobench.errors import DamagedRun
 from cbobench.metrics import REWARD_STEPS
 from cbobench.play import block
-from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
+from cbobench.results.folder import open_run
 from cbobench.results.schema import schema
 from cbobench.results.verify import verify
 from tests.helpers import assert_same_rows, swept
@@ -115,7 +115,7 @@ def test_thinned_rounds_hold_them(run, tmp_path):
 
 def test_files_of_another_version_are_refused(stored):
     rewrite(files(stored)[0], schema=4)
-    with pytest.raises(DamagedRun, match="has schema version 4, this cbobench reads 5"):
+    with pytest.raises(DamagedRun, match="has schema version 4, this cbobench reads 6"):
         cbobench.load_rounds(stored)
 
 

@@ -8,14 +8,13 @@ import pytest
 
 import cbobench
 from cbobench.errors import DamagedRun
+from cbobench.replay.differences import read_records
 from cbobench.report.load import Run
-from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
-from cbobench.results.digests import Digests, read_records
+from cbobench.results.digests import Digests
 from cbobench.results.export import export
-from cbobench.results.query import read_published
+from cbobench.results.folder import open_run
 from tests.results.forging import set_column
-from tests.results.test_bundle import repacked
 
 SUITE = {
     "suite": "digests",
@@ -43,8 +42,7 @@ def bundle(run):
 
 
 def records(place):
-    folder = open_run(place)
-    return read_records(folder, read_published(folder, None), Run(place).cells["cell"].tolist())
+    return read_records(Run(place).played, Run(place).cells["cell"].tolist())
 
 
 def test_a_bundle_holds_the_digests_of_its_run(run, bundle, tmp_path):
@@ -52,10 +50,10 @@ def test_a_bundle_holds_the_digests_of_its_run(run, bundle, tmp_path):
     shutil.copytree(run, merged)
     compact(open_run(merged))
     of_run, theirs, also = records(run), records(bundle), records(merged)
-    digests = {cell: record.digest for cell, record in of_run.items()}
+    digests = {cell: record.final["digest"] for cell, record in of_run.items()}
     assert len({*digests.values()}) == len(digests) == 60, "no two plays share a digest"
-    assert {cell: record.digest for cell, record in theirs.items()} == digests
-    assert {cell: record.digest for cell, record in also.items()} == digests
+    assert {cell: record.final["digest"] for cell, record in theirs.items()} == digests
+    assert {cell: record.final["digest"] for cell, record in also.items()} == digests
 
 
 def test_every_bit_of_a_play_enters_its_digest(run):
@@ -67,8 +65,8 @@ def test_every_bit_of_a_play_enters_its_digest(run):
         digests.add(table)
         return digests.finish(cell, final)
 
-    table = record.curve
-    assert digest(table) == record.digest
+    table = record.rounds
+    assert digest(table) == record.final["digest"]
     assert digest(table) != digest(table, final | {"recommended_x": [0.5, 0.5]})
     for name in ("x", "observed_f", "observed_g"):
         values = table[name].to_pylist()
@@ -77,11 +75,11 @@ def test_every_bit_of_a_play_enters_its_digest(run):
             if isinstance(values[3], list)
             else values[3] + 1e-15
         )
-        assert digest(set_column(table, name, values)) != record.digest, name
+        assert digest(set_column(table, name, values)) != record.final["digest"], name
     parts = Digests()
     for part in (table[:2], table[2:]):
         parts.add(part)
-    assert parts.finish(cell, final) == record.digest, "however it is cut"
+    assert parts.finish(cell, final) == record.final["digest"], "however it is cut"
     with pytest.raises(DamagedRun, match="in another order"):
         digest(table.take([1, 0, 2, 3, 4, 5]))
 
@@ -90,9 +88,4 @@ def test_rounds_that_were_not_all_recorded_have_a_digest(tmp_path):
     thinned = SUITE | {"record": {"rounds": 3}, "problems": ["gramacy"], "seeds": 60}
     run = cbobench.run(thinned, out=tmp_path / "run", cpus=0)
     by_cell = records(export(run, tmp_path / "b.zip").file)
-    assert len({record.digest for record in by_cell.values()}) == 60
-
-
-def test_a_bundle_without_digests_is_refused(bundle, tmp_path):
-    with pytest.raises(DamagedRun, match="digests.parquet is not what was exported"):
-        records(repacked(bundle, tmp_path / "cut.zip", digests=None))
+    assert len({record.final["digest"] for record in by_cell.values()}) == 60

@@ -15,7 +15,7 @@ from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.report.status import look
 from cbobench.report.summary import summary
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.suite.cells import Grid, Pair
 from cbobench.suite.variants import Variant

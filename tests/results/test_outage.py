@@ -26,8 +26,7 @@ from cbobench.errors import Misuse
 from cbobench.play import task
 from cbobench.results import folder as folders
 from cbobench.results import store
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.query import read_published
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify

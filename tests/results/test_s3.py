@@ -17,7 +17,7 @@ import pytest
 import cbobench
 from cbobench.call import Call
 from cbobench.results import store
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.results.verify import verify
 from cbobench.sweep.plan import plan
 from tests.conftest import ROOT

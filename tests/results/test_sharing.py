@@ -21,8 +21,8 @@ from cbobench.call import Call
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.play.task import play_task_on_worker, published_receipt
 from cbobench.results import lease
-from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
+from cbobench.results.folder import open_run
 from cbobench.results.lease import Lease
 from cbobench.results.manifest import Manifest
 from cbobench.results.query import read_published, read_status

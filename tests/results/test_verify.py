@@ -19,8 +19,8 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import DamagedRun
-from cbobench.results.bundle import open_run
 from cbobench.results.compact import compact
+from cbobench.results.folder import open_run
 from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import verify
 from tests.conftest import ROOT

@@ -19,8 +19,7 @@ from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse, printable
 from cbobench.report.load import Run
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.sweep.plan import plan
 from tests.helpers import write_manifest
 from tests.suite.test_fuzz import places

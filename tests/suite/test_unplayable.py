@@ -12,7 +12,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.registry import tell_install
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from tests.helpers import load
 

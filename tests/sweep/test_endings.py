@@ -22,7 +22,7 @@ from cbobench.play.failure import Interrupted
 from cbobench.report.load import Run
 from cbobench.results import folder as folders
 from cbobench.results import store
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.sweep.executors import ExecutorDied, InlineExecutor
 from cbobench.sweep.interrupt import interruptible
 from tests.conftest import cbobench_words

@@ -17,8 +17,7 @@ from cbobench.cli import main
 from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.query import read_published, read_status
 from cbobench.sweep.plan import plan
 

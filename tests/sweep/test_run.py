@@ -13,7 +13,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.results.bundle import open_run
+from cbobench.results.folder import open_run
 from cbobench.results.query import read_status
 from cbobench.results.source import source_hash
 from tests.conftest import SMALL

@@ -21,8 +21,7 @@ from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems import simulator
 from cbobench.problems.simulated import SimulationResult
 from cbobench.results import simulations
-from cbobench.results.bundle import open_run
-from cbobench.results.folder import RunFolder
+from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.manifest import DIGEST
 from cbobench.results.simulations import (
     SimulationStore,
