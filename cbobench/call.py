@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from cbobench.errors import Misuse, show, unknown
 
-Again = Literal["failed", "stale"]
+Again = Literal["failed", "stale", "damaged"]
 ENGINES = ("ray", "processes", "inline")
 UNITS = {"cpus": 1.0, "cpumin": 60.0, "cpuh": 3600.0}
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)(cpus|cpumin|cpuh)")
@@ -30,7 +30,8 @@ class Call:
         only: a glob over "problem/algorithm".
         data: folder with the original data sets.
         block: seeds per task, at least 1; chosen when a run begins and kept for its life.
-        again: "failed", "stale" or both: also play cells that failed, or that other code played.
+        again: "failed", "stale", "damaged" or several: also play cells that failed, that other code
+            played, or whose files are damaged.
         imports: whether import paths in the suite are allowed.
         cpus: how many workers on this machine, at least 0 (None: one per CPU that this process may
             use; 0: none, this process plays).

@@ -99,7 +99,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     if options.format == "json":
         print(json.dumps(now.to_json() | {"finish": hints}, indent=1, ensure_ascii=False))
     else:
-        when = "once that has ended" if now.drivers else "to go on"
+        when = "once that has ended" if now.player else "to go on"
         lines = now.describe()
         lines += _describe_origins(now.state, options.imports)
         lines += [f"  {when}: {hint}" for hint in hints]
@@ -201,11 +201,10 @@ def _do_replay(options: argparse.Namespace) -> int:
 
 def _do_verify_files(options: argparse.Namespace) -> int:
     from cbobench.results.folder import open_run
-    from cbobench.results.verify import MISSING, verify
+    from cbobench.results.verify import verify
 
     folder = open_run(options.runs[0])
     condition = verify(folder)
-    useless = condition.find_useless(folder)
     exit_code = 1 if condition.damaged else 0
     if options.format == "json":
         content = {
@@ -216,18 +215,12 @@ def _do_verify_files(options: argparse.Namespace) -> int:
             "damaged": [
                 {"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged
             ],
-            "orphans": condition.orphans,
-            "useless": useless,
         }
         print(json.dumps(content, indent=1, ensure_ascii=False))
         return exit_code
-    # What is missing is made again by itself; only what is damaged has to be removed.
     lines = _describe_condition(condition)
-    absent = [damage.file for damage in condition.damaged if damage.why == MISSING]
-    if absent:
-        lines.append(f"made again by the next run: {', '.join(absent)}")
-    if useless:
-        lines.append(f"remove these, and the next run plays what they held: {', '.join(useless)}")
+    if condition.damaged:
+        lines.append("cbobench run SUITE --again damaged removes these, and plays what they held")
     print("\n  ".join(map(printable, lines)))
     return exit_code
 
@@ -239,21 +232,7 @@ def _describe_condition(condition: Verification) -> list[str]:
     else:
         intact_cells = f"{part_of(condition.cells, condition.expected, 'cell')} whole"
     lines = [f"{part_of(len(condition.damaged), condition.files, 'file')} damaged; {intact_cells}"]
-    lines += [f"{damage.file}: {damage.why}" for damage in condition.damaged]
-    counts = (
-        (condition.twice, "cell", "played twice, with the same results: {}; each counts once"),
-        (
-            len(condition.stragglers),
-            "file",
-            "cells without rounds that another task has played, too: {}; they do not count",
-        ),
-        (
-            len(condition.orphans),
-            "task",
-            "rounds without cells yet: {}; they do not count, and the next run goes on",
-        ),
-    )
-    return lines + [text.format(count_noun(count, noun)) for count, noun, text in counts if count]
+    return lines + [f"{damage.file}: {damage.why}" for damage in condition.damaged]
 
 
 def finishing(record: Manifest, state: Status, folder: RunFolder) -> list[str]:

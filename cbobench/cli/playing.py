@@ -88,10 +88,11 @@ def add_commands(command: Commands) -> None:
     )
     run.add_argument(
         "--again",
-        choices=("failed", "stale"),
+        choices=("failed", "stale", "damaged"),
         action="append",
         default=[],
-        help="play failed cells again, or stale ones, which other code played (may be given twice)",
+        help="play failed cells again, stale ones, which other code played, or those of damaged "
+        "files (may be given several times)",
     )
     run.add_argument(
         "--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh"

@@ -42,7 +42,7 @@ from cbobench.problems.base import Problem
 from cbobench.problems.simulator import Simulator
 from cbobench.results.digests import Digests
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import refuse_unshared_folder
+from cbobench.results.lock import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.simulations import SimulationStore
@@ -358,9 +358,8 @@ def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]])
 
 def published_receipt(folder: RunFolder, task: Task) -> Receipt:
     """Return the receipt of a task whose results exist although no worker reported them."""
-    ids = {cell.id for cell in task.cells}  # a shard that replaced its files holds other cells, too
-    rows = folder.read("cells", task.name, ["cell", "seed", "status", "error"]).to_pylist()
-    return _receipt(task, [row for row in rows if row["cell"] in ids])
+    rows = folder.read("cells", task.name, ["cell", "seed", "status", "error"])
+    return _receipt(task, rows.to_pylist())
 
 
 def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:

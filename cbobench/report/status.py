@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -15,7 +16,7 @@ from cbobench.report.formats import to_json_value
 from cbobench.report.load import Run
 from cbobench.report.selection import Selection
 from cbobench.results.folder import RunFolder, open_run
-from cbobench.results.lease import Driver, read_players
+from cbobench.results.lock import find_player
 from cbobench.results.manifest import Manifest
 from cbobench.results.query import Status, count_rounds_since, read_status
 from cbobench.results.simulations import SIMULATIONS_FOLDER
@@ -31,15 +32,15 @@ class RunStatus:
     Attributes:
         folder, record: of the run.
         state: of its cells.
-        drivers: the calls that play into it now.
-        rate: seed-rounds a second that were published since the first of these calls began; None
-            where nobody plays, or nothing has come since.
+        player: who plays into it now; "" for nobody.
+        rate: seed-rounds a second that were published since that call began; None where nobody
+            plays, or nothing has come since.
     """
 
     folder: RunFolder
     record: Manifest
     state: Status
-    drivers: Sequence[Driver]
+    player: str
     rate: float | None
 
     @property
@@ -59,7 +60,9 @@ class RunStatus:
     @cached_property
     def kept(self) -> int:
         """How many simulations it keeps."""
-        return len(self.folder.calls(SIMULATIONS_FOLDER))
+        if not isinstance(self.folder, RunFolder):
+            return 0
+        return len(self.folder.names(SIMULATIONS_FOLDER, ".json"))
 
     @cached_property
     def best(self) -> list[dict[Any, Any]]:
@@ -87,7 +90,8 @@ class RunStatus:
         if not self.folder.is_bundle:
             progress += f", {counts['stale']:,} stale"
         lines = [f"{self.record.suite or self.folder}: {progress}"]
-        lines += [f"  played now by {driver}" for driver in self.drivers]
+        if self.player:
+            lines.append(f"  played now by {printable(self.player)}")
         if self.rate is not None and self.seconds_left is not None:
             lines.append(f"  {describe_rate(self.rate)}; left: {time_left(self.seconds_left)}")
         if self.kept and not self.is_complete:
@@ -113,10 +117,7 @@ class RunStatus:
             "other_libraries": len(self.state.other_libraries),
             "cpus": sorted(self.state.cpus),
             "arithmetic": sorted(self.state.arithmetic),
-            "drivers": [
-                {"host": printable(driver.host), "pid": driver.pid, "since": driver.since}
-                for driver in self.drivers
-            ],
+            "player": printable(self.player) or None,
             "rounds_per_second": self.rate,
             "seconds_left": self.seconds_left,
             "simulations": {"kept": self.kept},
@@ -155,17 +156,17 @@ def look(location: str) -> RunStatus:
     """The run at a path or URI, as it is now."""
     folder = open_run(location)
     # Before the cells: a call that has ended meanwhile has published all of its own.
-    drivers = read_players(folder)
+    player = find_player(folder) if isinstance(folder, RunFolder) else ""
     record, state = read_status(folder)
     rate = None
-    if drivers:
-        began = min(datetime.fromisoformat(driver.since).timestamp() for driver in drivers)
+    with suppress(ValueError):  # nobody plays, or not one of ours
+        began = datetime.fromisoformat(player.rpartition(" since ")[2]).timestamp()
         rounds = count_rounds_since(folder, record, state.published, began)
         rate = rounds / max(1.0, time.time() - began) or None
     return RunStatus(
         folder=folder,
         record=record,
         state=state,
-        drivers=drivers,
+        player=player,
         rate=rate,
     )

@@ -1,21 +1,17 @@
 """Merges the small files of a large run into few, when the run ends.
 
 A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the
-same kinds of files
-as a task: `rounds/shard-<hash>` and `cells/...`. The footer of its
-cells lists the tasks and shards that it `replaces`.
+same kinds of files as a task: `rounds/shard-<hash>` and `cells/...`.
 
-A shard is published whole, its cells last, and read back. Only then are the replaced files removed,
-their cells first. So at every moment each cell is in its task's file, in a shard, or in both.
-Readers prefer the shard, read again if a file disappears (`results.query`), and find a listed
-file's rows in its shard (`RunFolder.row_groups`). A killed compaction loses and doubles nothing;
-the next one removes what it left. Rows of superseded attempts are dropped.
+Only the holder of the lock merges. A shard is published whole, its cells last, and read back; only
+then are the merged files removed, their cells first. So at every moment each cell is in its task's
+file, in a shard, or in both, and counts once (`results.query`). What a killed merge leaves, the
+next one and `results.lock` remove. Rows of superseded attempts are dropped.
 """
 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,18 +23,15 @@ import pyarrow as pa
 
 from cbobench.errors import CbobenchError, DamagedRun
 from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.lease import Lease, read_drivers
-from cbobench.results.manifest import Manifest
 from cbobench.results.query import COLUMNS, PublishedCells, read_published
 from cbobench.results.schema import TableWriter, make_footer, rounds_schema, schema
-from cbobench.suite.cells import Cells, as_words
+from cbobench.suite.cells import as_words
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun
 
 ROWS = 1_000_000  # recorded rounds per shard
 CELLS = 50_000  # cells per shard, if few rounds are recorded
 ROW_GROUP = 250_000
-OLD = 86_400.0  # seconds after which an incomplete shard is abandoned
 MANY = 100  # small files beyond which a run is compacted automatically
 KINDS = ("rounds", "cells")  # in order of publication
 NO_ROUNDS: dict[str, Any] = {"rows": 0, "cells": [], "complete": True}
@@ -73,9 +66,7 @@ class _Shard:
 
 
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
-    """Merge the small files of a run. Files published meanwhile stay as they are.
-
-    It holds a lease without cells, so that nobody removes its files as leftovers meanwhile.
+    """Merge the small files of a run, for the holder of its lock.
 
     Args:
         above: do nothing unless there are more small files.
@@ -84,33 +75,25 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
         The number of files of cells before and after.
 
     Raises:
-        Misuse: no run there.
         DamagedRun: a file is not whole.
         StoreFailure: the run cannot be written.
     """
-    manifest = Manifest.read(folder)
-    if not folder.driver:
-        with Lease(folder, Cells()) as lease:
-            lease.start_heartbeat_thread()
-            return compact(lease.folder, above)
     before = folder.names("cells")
     if len(before) > above:
-        _remove_replaced(folder)
-        shards = _plan_shards(folder, read_published(folder, [*COLUMNS, "horizon"]))
+        published = read_published(folder, [*COLUMNS, "horizon"])
+        counting = np.unique(published.task[published.rows]).tolist()
+        superseded = {*published.tasks} - {published.tasks[i] for i in counting}
+        _remove(folder, [task.name for task in superseded])
+        shards = _plan_shards(folder, published)
         if sum(len(shard.members) for shard in shards) > above:
             for shard in shards:
-                _merge(folder, shard, manifest.block)
+                _merge(folder, shard)
     return len(before), len(folder.names("cells"))
 
 
 def compact_if_large(folder: RunFolder, watcher: Watcher) -> None:
-    """Merge the files of a large run, unless other calls still play it; the last of them merges.
-
-    A failure is noted and leaves the run as it is.
-    """
+    """Merge the files of a large run. A failure is noted and leaves the run as it is."""
     try:
-        if any(alive and driver.id != folder.driver for driver, alive in read_drivers(folder)):
-            return
         before, after = compact(folder, above=MANY)
     except CbobenchError as error:
         watcher.note(f"its files were not merged ({error}); the run is whole without that")
@@ -119,27 +102,8 @@ def compact_if_large(folder: RunFolder, watcher: Watcher) -> None:
             watcher.note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
 
 
-def _remove_replaced(folder: RunFolder) -> None:
-    """Remove files that shards have replaced, and leftovers of a killed compaction."""
-    shards = [name for name in folder.names("cells") if name.startswith(SHARD)]
-    replaced = {
-        task for name in shards for task in folder.footer("cells", name).get("replaces", ())
-    }
-    _remove(folder, {task for kind in KINDS for task in folder.names(kind)} & {*replaced})
-    old = time.time_ns() - int(OLD * 1e9)
-    begun = {
-        n.removesuffix(".parquet")
-        for n, info in folder.listing("rounds").items()
-        if (info.mtime_ns or old) < old
-    }
-    # A younger shard without cells may be one that another call is publishing.
-    for name in sorted(begun - {*folder.names("cells")}):
-        if name.startswith(SHARD):
-            folder.remove(f"rounds/{name}.parquet")
-
-
 def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
-    for task in sorted(tasks):
+    for task in tasks:
         for kind in reversed(KINDS):
             folder.remove(f"{kind}/{task}.parquet")
 
@@ -152,49 +116,34 @@ def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
     cuts = np.searchsorted(published.task[latest_rows], np.arange(1, len(published.tasks)))
     open_shards: dict[tuple[int, int], _Shard] = {}
     shards: list[_Shard] = []
-    first_rows = np.searchsorted(published.task, np.arange(len(published.tasks))).tolist()
-    rows_by_task = zip(
-        (one.name for one in published.tasks), np.split(latest_rows, cuts), first_rows, strict=True
-    )
-    for task, rows, start in sorted(rows_by_task, key=itemgetter(0)):
+    names = [task.name for task in published.tasks]
+    rows_by_task = zip(names, np.split(latest_rows, cuts), strict=True)
+    for task, rows in sorted(rows_by_task, key=itemgetter(0)):
         cells = [ids[row] for row in rows.tolist()]
         ok_cells = [ids[row] for row in rows[~published.failed[rows]].tolist()]
         footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
-        if footer["rows"] >= ROWS // 2 or start >= len(published.task) or len(cells) >= CELLS // 2:
+        if footer["rows"] >= ROWS // 2 or len(cells) >= CELLS // 2 or not cells:
             continue
-        key = int(horizon[start]), int(published.attempt[start])
+        key = int(horizon[rows[0]]), int(published.attempt[rows[0]])
         shard = open_shards.setdefault(key, _Shard(key[1]))
-        count = _count(folder, task, ok_cells, footer)
+        # All cells of a file have as many rounds.
+        count = footer["rows"] * len(ok_cells) // max(1, len(footer["cells"]))
         shard.members.append(_SourceFile(task, cells, ok_cells, count, footer["complete"]))
         if shard.is_full:
             shards.append(open_shards.pop(key))
     return [shard for shard in (*shards, *open_shards.values()) if len(shard.members) > 1]
 
 
-def _count(folder: RunFolder, task: str, ok_cells: list[str], footer: dict[str, Any]) -> int:
-    """Count the recorded rounds of some cells of a file."""
-    if len(ok_cells) == len(footer["cells"]):
-        return int(footer["rows"])
-    return sum(map(len, folder.row_groups("rounds", task, ["cell"], ok_cells)))
-
-
-def _merge(folder: RunFolder, shard: _Shard, block: int) -> None:
-    """Publish a shard, read it back, and remove the files that it replaces."""
+def _merge(folder: RunFolder, shard: _Shard) -> None:
+    """Publish a shard, read it back, and remove the merged files."""
     names = [member.task for member in shard.members]
-    # What earlier shards among them have replaced in turn is replaced by this one.
-    earlier = [name for name in names if name.startswith(SHARD)]
-    before = [task for name in earlier for task in folder.footer("cells", name)["replaces"]]
-    replaces = sorted({*names, *before})
-    name = SHARD + hashlib.sha256("\n".join(replaces).encode()).hexdigest()[:16]
+    name = SHARD + hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
     cell_ids = [cell for member in shard.members for cell in member.cells]
     ok_cells = [cell for member in shard.members for cell in member.ok_cells]
     cells = {"rounds": ok_cells, "cells": cell_ids}
     rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids)}
-    # The cells come last: from then on readers prefer the shard.
     for kind in KINDS:
-        metadata = make_footer(
-            kind, name, cells[kind], rows[kind], shard.attempt, replaces=replaces, block=block
-        )
+        metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt)
         parts = _parts(folder, shard, kind)
         columns = (
             rounds_schema(all(member.complete for member in shard.members))
@@ -205,7 +154,7 @@ def _merge(folder: RunFolder, shard: _Shard, block: int) -> None:
             f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind])
         )
     for kind in KINDS:
-        # Read back before the replaced files go: an upload that broke off must not cost them.
+        # Read back before the merged files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     _remove(folder, names)
 

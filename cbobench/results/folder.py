@@ -39,11 +39,11 @@ from cbobench.processes import leave_fork
 from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import FOOTER, REQUIRED, digest_matches, refuse_version, schema
 from cbobench.results.store import (
+    ATTEMPTS,
+    GONE_WORD,
     AtomicFile,
-    RetryingReader,
     first_line,
-    is_transient,
-    retry,
+    is_away,
     store_failure,
     writing,
 )
@@ -57,8 +57,7 @@ SUFFIX = ".zip"  # of bundles
 SHARD = "shard-"
 """Prefix of the files that hold what several tasks published; the names of tasks hold a dot."""
 REPAIR = (
-    "cbobench verify RUN names all that is damaged; once that is removed, the next run plays it "
-    "again"
+    "cbobench verify RUN names all that is damaged, and cbobench run SUITE --again damaged plays it"
 )
 _UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, BadZipFile)
 
@@ -92,7 +91,7 @@ class RunFolder:
 
     Attributes:
         uri: a local path or a URI such as s3://bucket/prefix; of a bundle it ends with .zip.
-        driver: id of the call that plays into it, once it holds a lease (see `results.lease`).
+        driver: who plays into it, once the lock is held (see `results.lock`).
         scratch: a folder of that call on its machine, for this user alone.
     """
 
@@ -168,10 +167,10 @@ class RunFolder:
         """The file system at the address."""
         return self._place[0]
 
-    def _retry(self, call: Callable[[], T], action: str = "reach") -> T:
-        """Return the result of a call to the store; turn final errors into `StoreFailure`."""
+    def _ask(self, call: Callable[[], T], action: str = "reach") -> T:
+        """Return the result of a call to the store; turn its errors into `StoreFailure`."""
         try:
-            return retry(call, str(self), not self.local)
+            return call()
         except (FileNotFoundError, NotADirectoryError):
             raise
         except OSError as error:
@@ -179,13 +178,10 @@ class RunFolder:
 
     @contextmanager
     def _open(self, relative: str) -> Iterator[Any]:
-        """Open a file to read, with retries. A raised error is the file's own fault."""
-        path = self._at(relative)
-        with self._retry(lambda: self.fs.open_input_file(path)) as source:
-            if self.is_bundle:  # Python's zipfile does not step back in a file
-                yield pa.BufferReader(source.read())
-            else:
-                yield source if self.local else pa.PythonFile(RetryingReader(source, path), "r")
+        """Open a file to read."""
+        with self._ask(lambda: self.fs.open_input_file(self._at(relative))) as source:
+            # Python's zipfile does not step back in a file
+            yield pa.BufferReader(source.read()) if self.is_bundle else source
 
     def _at(self, relative: str) -> str:
         """Return the path of a file in the file system."""
@@ -198,26 +194,17 @@ class RunFolder:
     def exists(self, relative: str) -> bool:
         """Return whether there is a file of the run."""
         place = self._at(relative)
-        return bool(self._retry(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
+        return bool(self._ask(lambda: self.fs.get_file_info(place)).type == pafs.FileType.File)
 
     def listing(self, kind: str) -> dict[str, pafs.FileInfo]:
         """Return the entries of a folder of the run ("" for the run itself), by name; empty if it
         does not exist.
         """
         selector = pafs.FileSelector(self._at(kind), allow_not_found=True)
-        return {
-            info.base_name: info for info in self._retry(lambda: self.fs.get_file_info(selector))
-        }
+        return {info.base_name: info for info in self._ask(lambda: self.fs.get_file_info(selector))}
 
-    def names(self, kind: str) -> list[str]:
-        """Return the names of the tasks with a published file of a kind, sorted."""
-        return self._published_names(kind, ".parquet")
-
-    def calls(self, kind: str) -> list[str]:
-        """Return the names of the JSON files of a kind ("simulations"), sorted."""
-        return self._published_names(kind, ".json")
-
-    def _published_names(self, kind: str, suffix: str) -> list[str]:
+    def names(self, kind: str, suffix: str = ".parquet") -> list[str]:
+        """Return the names of the published files of a kind, sorted: of its tasks, or others."""
         files = [
             name for name, info in self.listing(kind).items() if info.type == pafs.FileType.File
         ]
@@ -234,20 +221,15 @@ class RunFolder:
         """
         target = self.path(relative)
         if not self.local:
-            # The file is made in memory, because an upload may be repeated and `write` is called
-            # once.
             sink, origin = pa.BufferOutputStream(), os.getpid()
             write(sink)
             leave_fork(origin)
-            value = sink.getvalue()
-            self._retry(lambda: self._upload(target, value), "write to")
+            self._ask(lambda: self._upload(target, sink.getvalue()), "write to")
             return
         folder = Path(target).parent
         with writing(str(self)):
-            if not self.driver:
-                self._retry(lambda: folder.parent.mkdir(parents=True, exist_ok=True), "write to")
-            # No parents: a run folder that was removed during play is not created again.
-            self._retry(lambda: folder.mkdir(exist_ok=True), "write to")
+            # A run folder that was removed during play is not created again.
+            folder.mkdir(parents=not self.driver, exist_ok=True)
         file = AtomicFile(Path(target), str(self))
         try:
             file.open()
@@ -259,26 +241,16 @@ class RunFolder:
 
     def _upload(self, target: str, value: pa.Buffer) -> None:
         """Upload a file and check its size, because a broken stream may publish its beginning."""
-        with self._in_parent(target, lambda: self.fs.open_output_stream(target)) as stream:
+        with self.fs.open_output_stream(target) as stream:
             stream.write(value)
         size = self.fs.get_file_info(target).size
         if size != value.size:
             raise OSError(f"{size} of {value.size} bytes were stored")
 
-    def _in_parent(self, target: str, call: Callable[[], T]) -> T:
-        """Return the result of a call that writes to a path, after creating its parent if the store
-        has folders.
-        """
-        try:
-            return call()
-        except FileNotFoundError:
-            self.fs.create_dir(target.rpartition("/")[0], recursive=True)
-            return call()
-
     def remove(self, relative: str) -> None:
         """Remove a file if it exists."""
         with suppress(FileNotFoundError):
-            self._retry(lambda: self.fs.delete_file(self.path(relative)), "write to")
+            self._ask(lambda: self.fs.delete_file(self.path(relative)), "write to")
 
     def remove_temporary(self, tasks: Sequence[str]) -> None:
         """Remove temporary files of tasks that were stopped while writing."""
@@ -296,7 +268,7 @@ class RunFolder:
                 return bytes(stream.read())
 
         try:
-            content = json.loads(self._retry(call))
+            content = json.loads(self._ask(call))
         except (FileNotFoundError, NotADirectoryError):
             raise Misuse(
                 f"{self} is not a run folder: {self._describe_absence(relative)}"
@@ -347,8 +319,9 @@ class RunFolder:
         except FileNotFoundError as error:
             raise FileGone(f"{path} is missing") from error
         except _UNREADABLE as error:
-            # no damage
-            if isinstance(error, OSError) and self.local and is_transient(error, False):
+            if GONE_WORD in str(error):
+                raise FileGone(f"{path} is missing") from error
+            if is_away(error):  # no damage
                 raise store_failure("reach", str(self), error) from error
             raise TruncatedFile(f"{path} {fault} ({first_line(error)}); {REPAIR}") from error
 
@@ -395,11 +368,16 @@ class RunFolder:
 def find_store(uri: str) -> tuple[pafs.FileSystem, str]:
     """Return the file system of a URI, and the path in it. Raises `Misuse` for none of ours."""
     try:
-        return retry(lambda: pafs.FileSystem.from_uri(uri), mask_secrets(uri), True)
+        fs, path = pafs.FileSystem.from_uri(uri)
     except (pa.ArrowInvalid, OSError) as error:
         raise Misuse(
             mask_secrets(f"cannot use {uri!r} as a run folder: {first_line(error)}")
         ) from None
+    if fs.type_name == "s3":  # an address cannot say how often a request is repeated
+        _, (options,) = fs.__reduce__()
+        again = pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
+        fs = pafs.S3FileSystem(**options, retry_strategy=again)
+    return fs, path
 
 
 def open_run(run: Any) -> RunFolder:

@@ -1,8 +1,5 @@
 """The manifest of a run, `run.json`: the cells that were asked for, the calls that asked, and an
-index of the cells.
-
-Each call also writes a file of its own in `invocations/`, so that none is lost if many begin at
-once.
+index of the cells. Each call writes it under the lock.
 """
 
 from __future__ import annotations
@@ -38,9 +35,9 @@ from cbobench.suite.variants import short as short
 from cbobench.suite.yamlio import texts
 from cbobench.words import count_noun, list_names
 
-FILE, CALLS, DIGEST = "run.json", "invocations", "digest"
+FILE, DIGEST = "run.json", "digest"
 CHANGED = "is not what was written: something has changed it since"
-REMAKE = "remove it, and the next cbobench run makes it again"
+REMAKE = "cbobench run SUITE --again damaged begins it anew"
 VariantKind = Literal["problems", "algorithms"]
 VARIANT_KINDS: tuple[VariantKind, VariantKind] = ("problems", "algorithms")
 
@@ -68,8 +65,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: RunFolder) -> Manifest:
-        """Read the manifest of a run: `run.json`, and calls in `invocations/` that it lacks, which
-        happens if two calls write at once.
+        """Read the manifest of a run.
 
         Raises:
             Misuse: no run there.
@@ -77,25 +73,12 @@ class Manifest:
         """
         # Cells without any record are a run that was damaged: reading it as none would play them
         # again.
-        calls = folder.calls(CALLS)
-        if not calls and not folder.exists(FILE) and folder.names("cells"):
+        if not folder.exists(FILE) and folder.names("cells"):
             raise DamagedRun(
                 f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run "
                 "of the suite that played them makes it again"
             )
-        content = None if calls and not folder.exists(FILE) else folder.read_json(FILE)
-        manifest = None if content is None else cls.from_json(content, folder.path(FILE))
-        # Calls that another one's `run.json` overwrote come last, in the order of their beginning.
-        included = set() if manifest is None else manifest.calls
-        for name in calls:
-            if name not in included:
-                file = f"{CALLS}/{name}.json"
-                call = cls.from_json(folder.read_json(file), folder.path(file))
-                if manifest is not None:
-                    call = manifest.append_call(call.grids[-1], call.about, call.invocations[-1])
-                manifest = call
-        assert manifest is not None
-        return manifest
+        return cls.from_json(folder.read_json(FILE), folder.path(FILE))
 
     @classmethod
     def from_json(cls, content: dict[str, Any], path: str) -> Manifest:
@@ -158,36 +141,6 @@ class Manifest:
     def write(self, folder: RunFolder) -> None:
         """Publish it as `run.json`."""
         folder.write_json(FILE, self.to_json())
-
-    def publish_call(self, folder: RunFolder, name: str) -> None:
-        """Publish the latest call in a file of its own, then `run.json` with all known calls.
-
-        Args:
-            name: of the call.
-        """
-        # Its own file first: whatever happens to `run.json`, the call is not lost.
-        call = self.invocations[-1] | {"id": name}
-        manifest = replace(self, invocations=(*self.invocations[:-1], call))
-        alone = replace(manifest, grids=self.grids[-1:], invocations=(call,))
-        folder.write_json(f"{CALLS}/{name}.json", alone.to_json())
-        # A first `run.json` makes the folder a run for older versions, and `read` below starts from
-        # it.
-        if not folder.exists(FILE):
-            manifest.write(folder)
-        # Calls at the same time overwrite each other's `run.json`: so it is read with the calls'
-        # own files, and written again. What the last writer leaves out all the same, `read` takes
-        # from these files.
-        Manifest.read(folder).write(folder)
-
-    @property
-    def calls(self) -> set[str]:
-        """Names of the calls in it."""
-        return {str(call.get("id")) for call in self.invocations}
-
-    @staticmethod
-    def exists(folder: RunFolder) -> bool:
-        """Return whether a folder has a manifest."""
-        return folder.exists(FILE) or bool(folder.calls(CALLS))
 
     def add_call(
         self, new: Grid, suite: Suite, invocation: dict[str, Any], location: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.results.folder import REPAIR, FileGone, RunFolder, retry_if_gone
+from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, retry_if_gone
 from cbobench.results.manifest import NO_POSITION as NO_POSITION
 from cbobench.results.manifest import Manifest, locate
 from cbobench.results.rounds import cell_codes
@@ -103,7 +103,9 @@ class PublishedCells:
 
 
 @retry_if_gone
-def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> PublishedCells:
+def read_published(
+    folder: RunFolder, columns: list[str] | None = COLUMNS, without: Collection[str] = ()
+) -> PublishedCells:
     """Read the latest row of every published cell; a cell that was played twice counts once.
 
     Cells are listed before rounds, and a task publishes its rounds first. So the rounds of every
@@ -112,12 +114,15 @@ def read_published(folder: RunFolder, columns: list[str] | None = COLUMNS) -> Pu
 
     Args:
         columns: to read, including `COLUMNS`; None for all.
+        without: tasks that are left out, because their files are damaged.
 
     Raises:
         DamagedRun: a file of the run is truncated or foreign, or a task's rounds are missing.
     """
-    names = folder.names("cells")
-    with_rounds = {*folder.names("rounds")}
+    names = [name for name in folder.names("cells") if name not in without]
+    # What a killed merge leaves is in a shard, too, which counts.
+    names.sort(key=lambda name: not name.startswith(SHARD))
+    with_rounds = {*folder.names("rounds")} - {*without}
     tables = [folder.read("cells", name, columns) for name in names]
     # Arrow's own way to an empty table would import pandas.
     empty = pa.Table.from_batches([], schema("cells"))

@@ -158,11 +158,9 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
 
 
 def make_footer(
-    kind: str, task: str, cells: list[str], rows: int, attempt: int, **shard_fields: Any
+    kind: str, task: str, cells: list[str], rows: int, attempt: int
 ) -> dict[bytes, bytes]:
-    """Return schema metadata that identifies a file and announces its digest; `shard_fields` are
-    those of shards.
-    """
+    """Return schema metadata that identifies a file and announces its digest."""
     content = {
         "schema": SCHEMA_VERSION,
         "kind": kind,
@@ -171,7 +169,7 @@ def make_footer(
         "rows": rows,
         "attempt": attempt,
     }
-    return {FOOTER: json.dumps(content | {"digest": True} | shard_fields).encode()}
+    return {FOOTER: json.dumps(content | {"digest": True}).encode()}
 
 
 class _HashingSink:

@@ -81,7 +81,7 @@ class SimulationStore:
         if self.folder.local:
             return self.folder.exists(file_of(name))
         if monotonic() >= self.list_again_at:
-            self.names = {*self.folder.calls(SIMULATIONS_FOLDER)}
+            self.names = {*self.folder.names(SIMULATIONS_FOLDER, ".json")}
             self.list_again_at = monotonic() + REFRESH
         return name in self.names
 

@@ -30,7 +30,6 @@ from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
 from cbobench.registry import Registry
 from cbobench.results.provenance import installed_version
-from cbobench.results.store import retry
 
 PACKAGE = __name__.split(".")[0]
 LOOP = {f"{PACKAGE}.{module}" for module in ("play.block", "play.isolation", "threads")}
@@ -118,7 +117,7 @@ def look_again() -> None:
 
 def code_hash(path: Path) -> str:
     """Return the hash of all code in a file."""
-    return _parse(_read(path), "")[0]
+    return _parse(path.read_bytes(), "")[0]
 
 
 def libraries(algorithm: str | None = None) -> str:
@@ -218,7 +217,7 @@ def _load_module(name: str) -> Module | None:
         return None
     is_package = path.name == "__init__.py"
     package = name if is_package else name.rpartition(".")[0]
-    digest, imported = _parse(_read(path), package)
+    digest, imported = _parse(path.read_bytes(), package)
     if name.partition(".")[0] != PACKAGE:
         imported = frozenset(module for word in imported for module in _expand_import(word))
     return Module(path, digest, imported)
@@ -293,11 +292,6 @@ def _is_installed(top: str) -> bool:
         bool({*place.parts} & SITES) or any(place.is_relative_to(root) for root in ROOTS)
         for place in places
     )
-
-
-def _read(path: Path) -> bytes:
-    """Return the text of a file, which its disk may hold back for a moment."""
-    return retry(path.read_bytes, str(path), remote=False)
 
 
 @cache

@@ -1,18 +1,15 @@
-"""Checks every file from which a run is read, and names all damaged ones and what is to be removed
-with them.
+"""Checks every file from which a run is read, and names all damaged ones.
 
 Each file is read to its last byte (pages have checksums) and compared with its footer, with the
 requested cells, and with the other files of its task: the last round of each cell must have the
 values of its row. Then its digest is checked, which finds accidents, not forgery. Kept simulations
-are compared with their digests. Not read is `drivers/`, which says who plays: no result comes from
-it.
+are compared with their digests. Not read is the lock: no result comes from it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,14 +20,7 @@ import pyarrow.compute as pc
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.metrics import METRICS
 from cbobench.results.folder import REPAIR, FileGone, RunFolder
-from cbobench.results.lease import find_orphans
-from cbobench.results.manifest import (
-    CALLS,
-    CHANGED,
-    FILE,
-    REMAKE,
-    Manifest,
-)
+from cbobench.results.manifest import CHANGED, FILE, REMAKE, Manifest
 from cbobench.results.rounds import cell_codes, equal_or_nan
 from cbobench.results.schema import KINDS
 from cbobench.results.simulations import SIMULATIONS_FOLDER, file_of, read_simulation
@@ -38,7 +28,6 @@ from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
 
-MISSING = "is missing"
 ALWAYS_FINITE = ["f", *(name for name, metric in METRICS.items() if not metric.nullable)]
 """Columns of rounds that are finite in every row."""
 FINITE_OR_ABSENT = [
@@ -66,21 +55,11 @@ class Verification:
     Attributes:
         files: number of files read.
         damaged: damaged files.
-        orphans: tasks with rounds and without cells: their worker died in between, or is about to
-            publish them.
-        stragglers: tasks with cells but without rounds, whose cells other tasks have published too.
-            Their worker outlived its call, and its rounds were removed as leftovers. They do not
-            count.
-        twice: number of cells published by several tasks with the same attempt and the same
-            results.
         cells, expected: whole published cells, and requested cells (None without a manifest).
     """
 
     files: int = 0
     damaged: list[Damage] = field(default_factory=list)
-    orphans: list[str] = field(default_factory=list)
-    stragglers: list[str] = field(default_factory=list)
-    twice: int = 0
     cells: int = 0
     expected: int | None = None
 
@@ -88,17 +67,17 @@ class Verification:
         """Add a damaged file."""
         self.damaged.append(Damage(file, why))
 
-    def find_useless(self, folder: RunFolder) -> list[str]:
-        """Return the damaged files, and the other file of a task of which one is damaged.
 
-        Once they are removed, the next call makes again what they held.
-        """
-        files: dict[str, None] = {}
-        for damage in self.damaged:
-            kind, _, name = damage.file.partition("/")
-            for part in KINDS if kind in KINDS else (kind,):
-                files[f"{part}/{name}" if name else part] = None
-        return [file for file in files if folder.exists(file)]
+def find_damaged(folder: RunFolder) -> tuple[str, ...]:
+    """Return the damaged files, and the other file of a task of which one is damaged: once they are
+    removed, what they held is played again.
+    """
+    files: dict[str, None] = {}
+    for damage in verify(folder).damaged:
+        kind, _, name = damage.file.partition("/")
+        for part in KINDS if kind in KINDS else (kind,):
+            files[f"{part}/{name}" if name else part] = None
+    return tuple(files)
 
 
 Rows = dict[str, dict[str, Any]]
@@ -136,8 +115,7 @@ def verify(folder: RunFolder) -> Verification:
         why = None if rounds is None else _find_other_rounds(ok_cells, rounds)
         # A task that contradicts itself is no witness against another one.
         if why is None:
-            why, repeated = _find_other_result(first_results, task, cells)
-            verification.twice += repeated
+            why = _find_other_result(first_results, task, cells)
         if why is not None:
             verification.add_damage(f"cells/{task}.parquet", why)
         # Damaged rounds are named already, and their cells are not whole.
@@ -145,14 +123,6 @@ def verify(folder: RunFolder) -> Verification:
             for cell, row in cells.items():
                 latest_attempts[cell] = max(latest_attempts.get(cell, 0), row["attempt"])
     _judge_missing_rounds(verification, cells_without_rounds, latest_attempts)
-    # Rounds that were published since are left out, as are those whose cells have come since.
-    verification.orphans = [
-        task
-        for task in find_orphans(folder)
-        if task in tasks["rounds"] and task not in tasks["cells"]
-    ]
-    for task in verification.orphans:
-        _check_file(folder, verification, "rounds", task, manifest)
     _check_simulations(folder, verification)
     verification.cells = len(latest_attempts)
     if manifest is not None:
@@ -166,46 +136,30 @@ def _judge_missing_rounds(
     cells_without_rounds: dict[str, Rows],
     latest_attempts: dict[str, int],
 ) -> None:
-    """Tell the cells of late writers, which another task has published too, from those whose rounds
-    are lost.
+    """Tell the cells of a worker that outlived its driver, which another task has published too,
+    from those whose rounds are lost.
     """
     for task, cells in cells_without_rounds.items():
-        if all(latest_attempts.get(cell, 0) >= row["attempt"] for cell, row in cells.items()):
-            verification.stragglers.append(task)
-        else:
+        if any(latest_attempts.get(cell, 0) < row["attempt"] for cell, row in cells.items()):
             verification.add_damage(f"cells/{task}.parquet", "its rounds are missing")
 
 
 def _check_manifest(folder: RunFolder, verification: Verification) -> Manifest | None:
     """Return the run's manifest if it is whole; a changed one is not used to judge cells."""
-    # By file, the call that it should hold; `run.json` holds any.
-    calls = folder.calls(CALLS)
-    expected_calls = {f"{CALLS}/{name}.json": {name} for name in calls}
-    if folder.exists(FILE) or not (calls or any(folder.names(kind) for kind in KINDS)):
-        expected_calls[FILE] = set()
-    else:  # a folder without anything is no run, which reading `run.json` says
-        verification.files += 1
-        verification.add_damage(FILE, MISSING)
-    for file, call in expected_calls.items():
-        verification.files += 1
-        try:
-            content = folder.read_json(file)
-            manifest = Manifest.from_json(content, file)
-            if call and manifest.calls != call:
-                raise DamagedRun("holds another call")
-        except DamagedRun as error:
-            verification.add_damage(
-                file, str(error).removeprefix(f"{file} ").removesuffix(f"; {REMAKE}")
-            )
-    if any(damage.file == FILE and damage.why != MISSING for damage in verification.damaged):
-        return None
-    with suppress(DamagedRun):
-        return Manifest.read(folder) if Manifest.exists(folder) else None
+    verification.files += 1
+    try:
+        # A folder without anything is no run, which reading says.
+        if not folder.exists(FILE) and any(folder.names(kind) for kind in KINDS):
+            raise DamagedRun("is missing")
+        return Manifest.from_json(folder.read_json(FILE), FILE)
+    except DamagedRun as error:
+        why = str(error).removeprefix(f"{FILE} ").removesuffix(f"; {REMAKE}")
+        verification.add_damage(FILE, why)
     return None
 
 
 def _check_simulations(folder: RunFolder, verification: Verification) -> None:
-    for name in folder.calls(SIMULATIONS_FOLDER):
+    for name in folder.names(SIMULATIONS_FOLDER, ".json"):
         file = file_of(name)
         try:
             read_simulation(folder, name)
@@ -348,19 +302,16 @@ def _find_other_rounds(cells: Rows, rounds: Rows) -> str | None:
 
 def _find_other_result(
     first_results: dict[tuple[str, int], tuple[str, Any]], task: str, cells: Rows
-) -> tuple[str | None, int]:
-    """Return why a task contradicts an earlier one, or None; and how many of its cells that has
-    published, too.
+) -> str | None:
+    """Return why a task contradicts an earlier one, or None.
 
     Args:
         first_results: the task and the result of each cell and attempt so far; this task's are
             added.
     """
-    why, repeated = None, 0
     for cell, row in cells.items():
         result = tuple(row.get(name) for name in SHARED_METRICS)
         first_task, first_result = first_results.setdefault((cell, row["attempt"]), (task, result))
         if first_task != task and not all(map(equal_or_nan, first_result, result)):
-            why = f"its cell {cell} has another result in cells/{first_task}.parquet"
-        repeated += first_task != task
-    return why, repeated
+            return f"its cell {cell} has another result in cells/{first_task}.parquet"
+    return None

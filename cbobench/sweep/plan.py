@@ -12,11 +12,12 @@ from cbobench.call import Call
 from cbobench.play.process import preserve_process, refuse_replaced
 from cbobench.problems.data import Site
 from cbobench.results.folder import RunFolder, as_run_folder
-from cbobench.results.lease import refuse_foreign_folder
+from cbobench.results.lock import refuse_foreign_folder
 from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.source import look_again
+from cbobench.results.verify import find_damaged
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
 from cbobench.suite.settings import pending_notes
@@ -45,6 +46,7 @@ class Plan:
         stale: those of them that other code played.
         notes: what a reader should know of the folder, a line each.
         published_tasks: files that were published when the plan was made.
+        damaged: files to remove, because their cells are played again.
         measured: what cells in the folder took (see `blocks.measure_cells`).
     """
 
@@ -57,6 +59,7 @@ class Plan:
     stale: int
     notes: tuple[str, ...]
     published_tasks: frozenset[str]
+    damaged: tuple[str, ...]
     measured: Sequence[blocks.Measured]
 
     @property
@@ -87,10 +90,13 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     # cut while it waits, may differ by call.
     workers = CLUSTER_CPUS if call.address is not None else call.cpus or usable_cpus()
     together = _choose_together(suite, call, workers)
+    damaged = find_damaged(folder) if "damaged" in call.kinds_again else ()
+    has_record = folder.exists(FILE) and FILE not in damaged
     record, record_notes = _record_call(
-        call, suite, folder, call.block or min(together, len(grid.seeds))
+        call, suite, folder, call.block or min(together, len(grid.seeds)), has_record
     )
-    published = read_published(folder, [*COLUMNS, "seconds"])
+    without = {Path(file).stem for file in damaged}
+    published = read_published(folder, [*COLUMNS, "seconds"], without)
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
     rules = blocks.TaskRules(record.keep, suite.timeout, suite.demands)
     tasks = blocks.Tasks(by_pair, record.block, rules, attempts, together=call.block or together)
@@ -108,6 +114,7 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
         stale=stale,
         notes=notes,
         published_tasks=frozenset(task.name for task in published.tasks),
+        damaged=damaged,
         measured=blocks.measure_cells(grid, published),
     )
 
@@ -136,20 +143,23 @@ def _choose_together(suite: Suite, call: Call, workers: int) -> int:
 
 
 def _record_call(
-    call: Call, suite: Suite, folder: RunFolder, block: int
+    call: Call, suite: Suite, folder: RunFolder, block: int, has_record: bool
 ) -> tuple[Manifest, list[str]]:
-    """Return what `run.json` will say with this call, and notes on it; `block` is that of a new
-    run.
+    """Return what `run.json` will say with this call, and notes on it.
+
+    Args:
+        block: of a new run.
+        has_record: whether there is a `run.json` that is not to be removed.
     """
     grid, begun = suite.grid, invocation(list(suite.grid.command))
     notes = []
     record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,))
-    if Manifest.exists(folder):
+    if has_record:
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))
     elif folder.names("cells"):
         notes.append(
-            f"{folder.path(FILE)} is missing: it is made again of this call alone; give the suite "
-            "that played its cells"
+            f"{folder.path(FILE)} is missing or damaged: it is made again of this call alone; give "
+            "the suite that played its cells"
         )
     else:
         refuse_foreign_folder(folder)

@@ -35,7 +35,6 @@ from cbobench.play.watchdog import ReturnedTask, reporting
 from cbobench.problems.base import Problem
 from cbobench.processes import adopt_orphans, close_sockets_in_forks, end_programs
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import send_heartbeat
 from cbobench.suite.settings import ONE, Demand
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.cluster import Code, prepare_worker
@@ -99,7 +98,6 @@ class RayExecutor:
             pickled = {title: pickle_problem(problem) for title, problem in problems.items()}
             self._send(Join(pickled, folder, cpus, address, code))
             while not self.slots:  # on a cluster that may take a minute
-                send_heartbeat(folder)
                 if self.child.link.poll(1.0):
                     self._handle(self._receive())
         except BaseException:

@@ -16,10 +16,9 @@ from cbobench.options import accept_fields
 from cbobench.play.task import Receipt
 from cbobench.results.compact import compact_if_large
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import Lease, new_call_id, remove_leftovers
-from cbobench.results.manifest import Manifest
+from cbobench.results.lock import hold, remove_orphans
+from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.query import read_published
-from cbobench.results.store import StoreFailure
 from cbobench.sweep.cluster import collect_code
 from cbobench.sweep.executors import Executor, InlineExecutor, ProcessExecutor, usable_cpus
 from cbobench.sweep.interrupt import Interruption, interruptible
@@ -88,13 +87,17 @@ class Ledger:
         self.seconds += receipt.seconds or 0.0
 
     @cached_property
+    def absent(self) -> tuple[str, ...]:
+        """Tasks that are said to be done and are not in the folder, once nothing more is played."""
+        published = {*self.plan.folder.names("cells")} if self.tasks else set()
+        return tuple(name for name in self.tasks if name not in published)
+
+    @property
     def outcome(self) -> Outcome:
-        """What was done, once it is over; looks into the folder for what is said to be there."""
-        folder = self.plan.folder
-        published = {*folder.names("cells")} if self.tasks else set()
-        absent = tuple(name for name in self.tasks if name not in published)
+        """What was done, once it is over."""
         counts = (self.plan.cells, self.played, self.failed, tuple(self.errors))
-        return Outcome(folder, *counts, self.stopped, len(self.tasks), absent, self.spent)
+        tasks = (len(self.tasks), self.absent)
+        return Outcome(self.plan.folder, *counts, self.stopped, *tasks, self.spent)
 
     @contextmanager
     def until_stopped(self, interrupted: Interruption) -> Iterator[None]:
@@ -114,33 +117,34 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
     (`stopped` is then true).
 
     Raises:
-        CbobenchError: another call plays the cells, the folder cannot be written, or nothing can
-            play.
+        CbobenchError: another call plays, the folder cannot be written, or nothing can play.
     """
-    call, ledger = plan.call, Ledger(plan)
+    ledger = Ledger(plan)
     for text in _describe_before(plan):
         watcher.note(text)
-    if not plan.tasks:
-        # What is complete can be read where nothing can be written.
-        try:
-            _write_record(plan, new_call_id())
-        except StoreFailure as error:
-            watcher.note(f"this call is not recorded: {str(error).partition(';')[0]}")
+    if plan.tasks or plan.damaged:
+        _execute(plan, ledger, watcher)
         return ledger.outcome
-    # What ends first stands last: the engine closes, then the cells are free for others.
+    try:
+        with hold(plan.folder, watcher) as folder:
+            _write_record(replace(plan, folder=folder))
+    except CbobenchError as error:
+        # What is complete can be read where nothing can be written, and while others play.
+        watcher.note(f"this call is not recorded: {str(error).partition(';')[0]}")
+    return ledger.outcome
+
+
+def _execute(plan: Plan, ledger: Ledger, watcher: Watcher) -> None:
+    call = plan.call
+    # What ends first stands last: the engine closes, then the folder is free for others.
     with (
         interruptible() as interrupted,
-        Lease(plan.folder, plan.tasks.cells, watcher) as lease,
+        hold(plan.folder, watcher) as folder,
         ExitStack() as engines,
         ledger.until_stopped(interrupted),
     ):
-        # Only under the lease it is known what others have published, and what of theirs nobody
-        # will finish.
         scratch = engines.enter_context(TemporaryDirectory(prefix="cbobench-"))
-        plan = _refresh_plan(plan, lease, scratch)
-        # A thread renews the lease beside plays here; an engine that forks would copy its locks.
-        if call.plays_inline:
-            lease.start_heartbeat_thread()
+        plan = _refresh_plan(replace(plan, folder=replace(folder, scratch=scratch)))
         receipts: Iterable[Receipt] = ()
         if plan.tasks:
             engine = engines.enter_context(closing(start_engine(plan, watcher)))
@@ -149,7 +153,7 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
             receipts = scheduler.play()
         # After the engine has started: a call that cannot play leaves no record. Before the first
         # cell, which is of it.
-        _write_record(plan, lease.id)
+        _write_record(plan)
         for receipt in receipts:
             ledger.add(receipt)
             watcher.played(receipt)
@@ -160,11 +164,9 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
                 ledger.stopped = True
                 break
         else:
-            if not call.plays_inline:
-                lease.start_heartbeat_thread()  # nobody forks any more, and to merge takes minutes
-            remove_leftovers(plan.folder, lease.id, over=True)
+            assert ledger.absent is not None  # looked for under the names that tasks have
+            remove_orphans(plan.folder)
             compact_if_large(plan.folder, watcher)
-    return ledger.outcome
 
 
 def _describe_before(plan: Plan) -> list[str]:
@@ -177,30 +179,26 @@ def _describe_before(plan: Plan) -> list[str]:
     return [*plan.notes, *(f"not played: {line}" for line in plan.record.unplayable), *arithmetic]
 
 
-def _refresh_plan(plan: Plan, lease: Lease, scratch: str) -> Plan:
-    """The plan for the leased folder, without the cells that another call has published since it
-    was made.
+def _refresh_plan(plan: Plan) -> Plan:
+    """Return the plan for the locked folder, without its damaged files, and the cells that another
+    call has published since the plan was made.
     """
-    if removed := remove_leftovers(plan.folder, lease.id):
-        lease.watcher.note(f"removed {removed} unfinished files of calls that were killed")
-    tasks = plan.tasks
+    for file in plan.damaged:
+        plan.folder.remove(file)
     # The names of new files tell nothing of their cells: they may be of pieces, which have names of
     # their own.
     if {*plan.folder.names("cells")} - plan.published_tasks:
-        tasks = tasks.without(read_published(plan.folder))
-    return replace(plan, folder=replace(lease.folder, scratch=scratch), tasks=tasks)
+        return replace(plan, tasks=plan.tasks.without(read_published(plan.folder)))
+    return plan
 
 
-def _write_record(plan: Plan, name: str) -> None:
+def _write_record(plan: Plan) -> None:
     """Write run.json, keeping what another call may have added since the plan was made."""
     record = plan.record
-    if Manifest.exists(plan.folder):
-        current = Manifest.read(plan.folder)
-        if len(current.invocations) >= len(record.invocations):
-            record = current.add_call(
-                plan.suite.grid, plan.suite, record.invocations[-1], str(plan.folder)
-            )
-    record.publish_call(plan.folder, name)
+    if plan.folder.exists(FILE):
+        (grid, begun), place = (plan.suite.grid, record.invocations[-1]), str(plan.folder)
+        record = Manifest.read(plan.folder).add_call(grid, plan.suite, begun, place)
+    record.write(plan.folder)
 
 
 def ray_is_started() -> bool:

@@ -28,7 +28,6 @@ from cbobench.play.task import (
 )
 from cbobench.play.watchdog import ReturnedTask, allowed_silence
 from cbobench.results.folder import RunFolder
-from cbobench.results.lease import send_heartbeat
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.executors import Executor, ExecutorDied
 from cbobench.sweep.messages import Answer
@@ -87,7 +86,6 @@ class Scheduler:
     def _play(self) -> Iterator[Receipt]:
         try:
             while self.queue or self.executor.pending:
-                send_heartbeat(self.folder)
                 self._submit()
                 yield from self._take_answers()
                 yield from self._give_up_overdue()
@@ -95,7 +93,7 @@ class Scheduler:
             raise error.name_modules() from None
         except ExecutorDied:
             # What was published before the executor died needs no other play.
-            published = {*self.folder.names("cells")}
+            published = self.folder.names("cells")
             for task in [task for task in self.executor.pending if task.name in published]:
                 with suppress(ExecutorDied):
                     self.executor.cancel(task)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
+from cbobench.results.lease import Lease
 
 import cbobench
 from cbobench.cli import main
@@ -17,7 +18,6 @@ from cbobench.problems.simulator import Simulator
 from cbobench.report import status
 from cbobench.results import lease
 from cbobench.results.folder import RunFolder, open_run
-from cbobench.results.lease import Lease
 from cbobench.results.manifest import Manifest
 from tests.helpers import UNREADABLE, WRONG
 from tests.suite.test_fuzz import places, replaced

@@ -44,7 +44,7 @@ DAMAGE = {
     ),
     "missing rounds": (
         lambda run: first(run, "rounds").unlink(),
-        "is missing, its cells are there; restore it, or, when nothing writes",
+        "is missing, its cells are there; restore it, or: cbobench verify",
     ),
     "fewer rows": (
         lambda run: rewrite(first(run, "cells"), lambda table: table.slice(1)),
@@ -57,12 +57,12 @@ DAMAGE = {
     "record": (lambda run: (run / "run.json").write_text("{not json"), "is not JSON"),
     "schema": (
         lambda run: edit(run, r'"schema": \d+', '"schema": 99'),
-        "has schema version 99, this cbobench reads 5",
+        "has schema version 99, this cbobench reads 6",
     ),
     "grid": (lambda run: edit(run, '"grids"', '"grits"'), "is not what cbobench writes"),
     "edited record": (
         lambda run: edit(run, '"horizon": 20', '"horizon": 77'),
-        "is not what was written: something has changed it since; remove it, and the next",
+        "something has changed it since; cbobench run SUITE --again damaged",
     ),
 }
 

@@ -61,14 +61,6 @@ def missing_rounds(run):
     files(run)[0].unlink()
 
 
-def remove_useless(folder):
-    """Remove what `verify` says; the files that are gone."""
-    useless = verify(folder).find_useless(folder)
-    for file in useless:
-        (Path(folder.uri) / file).unlink()
-    return useless
-
-
 @pytest.mark.parametrize(
     ("damage", "count", "why"),
     [
@@ -79,7 +71,7 @@ def remove_useless(folder):
         (missing_rounds, 1, "its rounds are missing"),
     ],
 )
-def test_what_does_not_belong_together_is_found_and_once_removed_played_again(
+def test_what_does_not_belong_together_is_found_and_played_again(
     played, whole_run, damage, count, why
 ):
     suite, run = played
@@ -91,11 +83,9 @@ def test_what_does_not_belong_together_is_found_and_once_removed_played_again(
     for damaged_file in verdict.damaged:
         assert re.search(why, damaged_file.why), damaged_file
     assert {p: p.read_bytes() for p in run.rglob("*.parquet")} == before, "looking changes nothing"
-    remove_useless(folder)
-    assert verify(folder).damaged == []
-    assert cbobench.run(suite, out=run, cpus=0).played == 4 * count
+    assert cbobench.run(suite, out=run, cpus=0, again="damaged").played == 4 * count
     assert_same_rows(whole_run[1], run)
-    assert verify(folder).cells == 12
+    assert (verify(folder).damaged, verify(folder).cells) == ([], 12)
 
 
 def test_all_damaged_files_are_named_at_once(played, capsys):
@@ -106,7 +96,7 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
         return SimpleNamespace(returncode=code, stdout=capsys.readouterr().out)
 
     assert command("verify", run).stdout.splitlines() == [
-        "0 of 8 files are damaged; 12 of 12 cells are whole"
+        "0 of 7 files are damaged; 12 of 12 cells are whole"
     ]
     files(run)[0].write_bytes(b"")
     files(run)[1].write_bytes(files(run)[1].read_bytes()[:-9])
@@ -114,24 +104,20 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     done = command("verify", run)
     assert done.returncode == 1
     head, *lines, hint = done.stdout.splitlines()
-    assert head == "3 of 8 files are damaged; 0 of 12 cells are whole"
+    assert head == "3 of 7 files are damaged; 0 of 12 cells are whole"
     assert [line.split(":")[0].strip().split("/")[0] for line in lines] == [
         "rounds",
         "rounds",
         "cells",
     ]
-    says, _, names = hint.partition(": ")
-    assert says == "  remove these, and the next run plays what they held"
-    assert len(names.split(", ")) == 6
+    assert hint == "  cbobench run SUITE --again damaged removes these, and plays what they held"
     with pytest.raises(DamagedRun, match="cbobench verify RUN names all"):
         cbobench.load_cells(run)
     assert len(json.loads(command("verify", run, "--format", "json").stdout)["damaged"]) == 3
-    assert remove_useless(open_run(run)) == names.split(", ")
-    assert command("verify", run).stdout == "0 of 2 files are damaged; 0 of 12 cells are whole\n"
-    assert cbobench.run(suite, out=run, cpus=0).played == 12
+    assert cbobench.run(suite, out=run, cpus=0, again=["damaged"]).played == 12
     files(run)[0].write_bytes(b"")
     assert command("verify", run).stdout.startswith(
-        "1 of 9 files is damaged; 8 of 12 cells are whole\n"
+        "1 of 7 files is damaged; 8 of 12 cells are whole\n"
     )
 
 
@@ -146,7 +132,7 @@ def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
     run, folder = two_blocks(small_suite, tmp_path)
     for kind in ("rounds", "cells"):
         shutil.copy(files(tmp_path / "blocks", kind)[0], run / kind)
-    assert (verify(folder).damaged, verify(folder).twice) == ([], 2)
+    assert verify(folder).damaged == []
     assert len(cbobench.load_cells(run)) == 12
     for kind in ("rounds", "cells"):
         rewrite(files(run, kind)[0], change_column("violation", lambda row: row["violation"] + 1))
@@ -215,39 +201,19 @@ def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):
     file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
     folder = open_run(run)
     assert [damage.file for damage in verify(folder).damaged] == ["run.json"]
-    assert remove_useless(folder) == ["run.json"]
-    assert cbobench.run(suite, out=run, cpus=0).played == 0
+    assert cbobench.run(suite, out=run, cpus=0, again="damaged").played == 0
     assert verify(folder).damaged == []
     assert_same_rows(whole_run[1], run)
 
 
-def test_a_call_under_the_name_of_another_is_found(small_run, tmp_path):
-    shutil.copytree(small_run, tmp_path / "run")
-    (file,) = (tmp_path / "run" / "invocations").iterdir()
-    file.rename(file.with_name("another.json"))
-    assert [damage.why for damage in verify(open_run(tmp_path / "run")).damaged] == [
-        "holds another call"
-    ]
-
-
-def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
-    """A worker that outlives its call publishes cells whose rounds were taken for leftovers; others
-    have them, too.
+def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path):
+    """A worker that outlives its driver publishes cells whose rounds were taken for leftovers;
+    others have them, too.
     """
     run, folder = two_blocks(small_suite, tmp_path)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
-    verdict = verify(folder)
-    assert (verdict.damaged, len(verdict.stragglers), verdict.cells, verdict.twice) == (
-        [],
-        1,
-        12,
-        0,
-    )
+    assert (verify(folder).damaged, verify(folder).cells) == ([], 12)
     assert main(["verify", str(run)]) == 0
-    assert (
-        "  cells without rounds that another task has played, too: 1 file; they do not count\n"
-        in (capsys.readouterr().out)
-    )
     assert len(cbobench.load_cells(run)) == 12
     for kind in ("cells", "rounds"):
         alone = next(
@@ -262,25 +228,15 @@ def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path, capsys):
 
 
 def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
-    suite, run = played
-    (run / "run.json").write_text("{")
-    shutil.rmtree(run / "invocations")
-    assert main(["verify", str(run)]) == 1
-    output = capsys.readouterr().out
-    assert output.startswith(
-        "1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n"
-    )
+    _, run = played
     (run / "run.json").unlink()
     assert main(["verify", str(run)]) == 1
-    output = capsys.readouterr().out
-    assert "  made again by the next run: run.json\n" in output
-    assert "remove" not in output
+    assert capsys.readouterr().out.startswith(
+        "1 of 7 files is damaged; whole cells: 12 (no record says how many were asked for)\n"
+    )
     assert main(["status", str(run)]) == 1
     says = "run.json is missing, its cells are there; the next cbobench run of the suite"
     assert says in capsys.readouterr().err
-    assert cbobench.run(suite, out=run, cpus=0).played == 0
-    assert main(["status", str(run)]) == 0
-    assert "12 of 12 cells done" in capsys.readouterr().out
 
 
 def flip(run, seed, count):
@@ -349,22 +305,19 @@ def test_a_value_that_changed_is_found_in_every_column(small_run, tmp_path, merg
 
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
-def test_a_value_that_changed_is_found_in_every_record(small_run, tmp_path, step):
+def test_a_value_that_changed_is_found_in_the_record(small_run, tmp_path, step):
     run = shutil.copytree(small_run, tmp_path / "run")
-    folder, clean = open_run(run), []
-    for file in (run / "run.json", *(run / "invocations").iterdir()):
-        content = json.loads(file.read_text())
-        for path in paths(content)[::step]:
-            changed = json.loads(file.read_text())
-            place = changed
-            for key in path[:-1]:
-                place = place[key]
-            place[path[-1]] = "x" if place[path[-1]] != "x" else "y"
-            clean += (
-                [(file.name, path)] if passes(file, json.dumps(changed).encode(), folder) else []
-            )
-        assert not passes(file, b"{}", folder)
-        assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
+    folder, clean, file = open_run(run), [], run / "run.json"
+    content = json.loads(file.read_text())
+    for path in paths(content)[::step]:
+        changed = json.loads(file.read_text())
+        place = changed
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = "x" if place[path[-1]] != "x" else "y"
+        clean += [path] if passes(file, json.dumps(changed).encode(), folder) else []
+    assert not passes(file, b"{}", folder)
+    assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
     assert clean == []
 
 
@@ -372,10 +325,7 @@ def test_what_verify_leaves_out_holds_no_results_and_the_page_says_so(played):
     """Whatever stands there."""
     _, run = played
     files_before = verify(open_run(run)).files
-    left_out = ("log", "drivers")
-    for name in left_out:
-        (run / name).mkdir(exist_ok=True)
-        (run / name / "odd.parquet").write_bytes(b"odd")
+    (run / "lock").write_bytes(b"odd")
     assert (verify(open_run(run)).files, verify(open_run(run)).damaged) == (files_before, [])
     page = " ".join((ROOT / "docs" / "runs.md").read_text().split())
-    assert "reads every file but those of `drivers/`" in page
+    assert "reads every file but `lock`" in page

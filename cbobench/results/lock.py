@@ -1,0 +1,208 @@
+"""The lock of a run folder: one call plays into it at a time, and clears up after one that was
+killed.
+
+On a disk, also one that machines share, it is a file that the system locks for as long as the
+process lives. In a bucket it is an object that the call renews, and that expires. Either holds a
+line on who plays.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from pyarrow.fs import FileType
+
+from cbobench.errors import CbobenchError, Misuse, printable, show
+from cbobench.results.folder import RunFolder
+from cbobench.results.manifest import FILE
+from cbobench.results.schema import KINDS
+from cbobench.results.store import StoreFailure, first_line
+from cbobench.watcher import SILENT, Watcher
+
+LOCK = "lock"
+LOCK_SECONDS = 1.0  # to wait for the lock on a disk: `status` has it for a moment
+# seconds that a call in a bucket waits for others that ask, and of its object there
+ASK_SECONDS, RENEW_SECONDS, EXPIRES_AFTER = 2.0, 10.0, 120.0
+VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
+RUN_ENTRIES = {FILE, LOCK, *KINDS, "simulations"}
+"""What a run folder holds."""
+
+
+def find_player(folder: RunFolder) -> str:
+    """Return who plays into a run now, as "process P on HOST since T"; "" for nobody."""
+    return _read(folder) if _is_locked(folder) else ""
+
+
+@contextmanager
+def hold(folder: RunFolder, watcher: Watcher = SILENT) -> Iterator[RunFolder]:
+    """Hold the lock of a run inside the block; gives the folder to play into.
+
+    What a killed call has left half-written is removed first.
+
+    Raises:
+        Misuse: another call holds it; the folder cannot be written, or its file system has no
+            locks.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    player = f"process {os.getpid()} on {platform.node()} since {now}"
+    with (_hold_file if folder.local else _hold_object)(folder, player):
+        if removed := _remove_unfinished(folder):
+            watcher.note(f"removed {removed} unfinished files of a call that was killed")
+        yield replace(folder, driver=player)
+
+
+@contextmanager
+def _hold_file(folder: RunFolder, player: str) -> Iterator[None]:
+    # takes longer to load than a small run to plan
+    from filelock import FileLock, Timeout
+
+    path = Path(folder.path(LOCK))
+    lock = FileLock(path, timeout=LOCK_SECONDS, fallback_to_soft=False, thread_local=False)
+    try:
+        lock.acquire()
+        path.write_text(player)
+    except Timeout:
+        raise _refusal(folder, _read(folder)) from None
+    except OSError as error:
+        raise Misuse(f"cannot lock {folder}: {first_line(error)}; give another --out") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if [*path.parent.iterdir()] == [path]:  # what fails before it plays leaves no folder
+                shutil.rmtree(path.parent)
+        lock.release()
+
+
+@contextmanager
+def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
+    """Hold the lock of a run in a bucket, where the last of several that ask at once has it.
+
+    Who asks has seen no object less than `ASK_SECONDS` before it writes its own, and looks again
+    so much later: whoever overwrites that has done so by then.
+    """
+    began, ended = time.monotonic(), threading.Event()
+    if other := find_player(folder):
+        raise _refusal(folder, other)
+
+    def write() -> None:
+        folder.publish(LOCK, lambda sink: sink.write(player.encode()))
+
+    def renew() -> None:
+        while not ended.wait(RENEW_SECONDS):
+            with suppress(CbobenchError):  # it is tried again
+                write()
+
+    try:
+        write()
+    except StoreFailure as error:
+        raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
+    is_slow = time.monotonic() - began > ASK_SECONDS
+    time.sleep(ASK_SECONDS)
+    if is_slow or (other := _read(folder)) != player:
+        raise _refusal(folder, other)
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()  # else it might write the object once more
+        with suppress(CbobenchError):
+            folder.remove(LOCK)
+
+
+def _refusal(folder: RunFolder, player: str) -> Misuse:
+    who = f" ({printable(player)})" if player else ""
+    return Misuse(
+        f"{folder} is being played by another call{who}; wait for it, end it, or give another --out"
+    )
+
+
+def _read(folder: RunFolder) -> str:
+    with suppress(FileNotFoundError):
+        if folder.exists(LOCK):  # of what somebody else has put there, a pipe would never end
+            with folder.fs.open_input_stream(folder.path(LOCK)) as stream:
+                return stream.read().decode(errors="replace")
+    return ""
+
+
+def _is_locked(folder: RunFolder) -> bool:
+    info = folder.listing("").get(LOCK)
+    if info is None or info.type != FileType.File:
+        return False
+    if not folder.local:
+        return time.time() - info.mtime_ns / 1e9 < EXPIRES_AFTER
+    # As a reader, who may not write.
+    with Path(folder.path(LOCK)).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@cache
+def refuse_unshared_folder(folder: RunFolder) -> None:
+    """Raise `StoreFailure` if this machine does not see the driver's lock: the folder of that name
+    is another one here. A bucket is the same one everywhere.
+    """
+    deadline = time.monotonic() + VISIBLE_WITHIN
+    while folder.driver and folder.local and folder.driver != _read(folder):
+        if time.monotonic() > deadline:
+            raise StoreFailure(
+                f"{platform.node()} does not see the driver's folder {folder}: what it played "
+                "there would be lost; "
+                "give --out on a file system that all machines share, or in a bucket"
+            )
+        time.sleep(0.5)
+
+
+def refuse_foreign_folder(folder: RunFolder) -> None:
+    """Raise `Misuse` if a path without run.json is a non-empty folder or no folder."""
+    if folder.exists(""):
+        raise Misuse(f"{folder} is a file; give a folder for the run")
+    # An unfinished run.json is of a call that was killed while it wrote it.
+    names = [name for name in folder.listing("") if not name.startswith(".run.json.")]
+    foreign = {*names} - RUN_ENTRIES or {
+        name
+        for kind in KINDS
+        for name in folder.listing(kind)
+        if not name.endswith((".parquet", ".tmp"))
+    }
+    if foreign:
+        raise Misuse(
+            f"{folder} is not empty and not a run folder: it holds {show(min(foreign))}; give "
+            "another --out"
+        )
+
+
+def _remove_unfinished(folder: RunFolder) -> int:
+    """Remove every file under a temporary name, which has no writer; return their number."""
+    places = [Path(folder.path(kind)) for kind in ("", *RUN_ENTRIES)] if folder.local else []
+    paths = [path for place in places for path in place.glob(".*.tmp")]
+    for path in paths:
+        with suppress(OSError):  # the next call tries again
+            path.unlink()
+    return len(paths)
+
+
+def remove_orphans(folder: RunFolder) -> None:
+    """Remove rounds without cells: their worker was killed in between.
+
+    For the holder of the lock once all is played: a worker outlives a driver that is killed for a
+    moment, in which it may publish the cells.
+    """
+    for task in {*folder.names("rounds")} - {*folder.names("cells")}:
+        folder.remove(f"rounds/{task}.parquet")
