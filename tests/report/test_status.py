@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
-from cbobench.results.lease import Lease
 
 import cbobench
 from cbobench.cli import main
 from cbobench.problems import simulator
 from cbobench.problems.simulator import Simulator
 from cbobench.report import status
-from cbobench.results import lease
-from cbobench.results.folder import RunFolder, open_run
-from cbobench.results.manifest import Manifest
-from tests.helpers import UNREADABLE, WRONG
-from tests.suite.test_fuzz import places, replaced
+from cbobench.results.folder import open_run
+from cbobench.results.lock import hold
+from tests.helpers import UNREADABLE
 
 
 @pytest.fixture(scope="module")
@@ -37,54 +34,36 @@ def half(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.fixture
-def signed():
-    """Sign a run with the file of a call that plays what is missing; it is taken away in the
-    end.
-    """
-    files = []
-
-    def sign(run, **changes):
-        claim = Lease(open_run(run), Manifest.read(open_run(run)).grids[-1].cells)
-        files.append(run / "drivers" / f"{claim.id}.json")
-        files[-1].parent.mkdir(exist_ok=True)
-        driver = replace(claim.driver, holds=True, **changes)
-        files[-1].write_text(json.dumps(asdict(driver)))
-        return files[-1]
-
-    yield sign
-    for file in files:
-        file.unlink()
-
-
 def read_json(run, capsys):
     assert main(["status", str(run), "--format", "json"]) == 1
     return json.loads(capsys.readouterr().out)
 
 
-def test_the_status_says_who_plays_now(half, signed, capsys):
+def test_the_status_says_who_plays_now(half, capsys):
     assert main(["status", str(half)]) == 1
     assert "played now" not in capsys.readouterr().out, "negative control"
-    signed(half)
-    assert main(["status", str(half)]) == 1
-    assert f"played now by process {os.getpid()} on" in capsys.readouterr().out
-    drivers = read_json(half, capsys)["drivers"]
-    assert [driver["pid"] for driver in drivers] == [os.getpid()]
+    with hold(open_run(half)):
+        assert main(["status", str(half)]) == 1
+        assert f"  played now by process {os.getpid()} on" in capsys.readouterr().out
+        assert read_json(half, capsys)["player"].startswith(f"process {os.getpid()} on")
+    assert read_json(half, capsys)["player"] is None
 
 
-def test_the_rate_is_of_what_was_published_since_the_call_began(half, signed, monkeypatch, capsys):
+def test_the_rate_is_of_what_was_published_since_the_call_began(half, monkeypatch, capsys):
     """Five cells of 20 rounds in 100 s; one is left."""
     now = time.time()
     for i, path in enumerate(sorted((half / "cells").glob("*.parquet"))):
         written = now - (50 if i < 5 else 200)
         os.utime(path, (written, written))
     assert read_json(half, capsys)["rounds_per_second"] is None, "nobody plays"
-    signed(half, since=datetime.fromtimestamp(now - 100, UTC).isoformat())
-    monkeypatch.setattr(status.time, "time", lambda: now)
-    content = read_json(half, capsys)
-    assert content["rounds_per_second"] == pytest.approx(1.0)
-    assert content["seconds_left"] == pytest.approx(20.0)
-    assert main(["status", str(half)]) == 1
+    with hold(open_run(half)):
+        began = datetime.fromtimestamp(now - 100, UTC).isoformat()
+        (half / "lock").write_text(f"process 1 on here since {began}")
+        monkeypatch.setattr(status.time, "time", lambda: now)
+        content = read_json(half, capsys)
+        assert content["rounds_per_second"] == pytest.approx(1.0)
+        assert content["seconds_left"] == pytest.approx(20.0)
+        assert main(["status", str(half)]) == 1
     assert "  1 rounds/s; left: about 20 s (15 to 26 s)\n" in capsys.readouterr().out
 
 
@@ -136,37 +115,18 @@ def test_kept_simulations_are_counted(tmp_path, monkeypatch, capsys):
     assert 2 * 4 <= kept <= 10
 
 
-def test_a_lease_file_of_any_content_is_read_or_left_out(half, signed, capsys):
-    file = signed(half)
-    good = json.loads(file.read_text())
-    assert main(["status", str(half)]) == 1
-    assert "played now" in capsys.readouterr().out
-    variants = [replaced(good, place, wrong) for place in places(good) for wrong in WRONG][::4]
-    assert len(variants) > 20
-    for content in variants:
-        file.write_text(json.dumps(content))
+def test_status_ends_in_words_whatever_the_lock_is(half, capsys):
+    file = half / "lock"
+    with hold(open_run(half)):
+        for content in (*UNREADABLE.values(), b"since \x1b[2J", b"process 1 since 9999-99-99"):
+            file.write_bytes(content)
+            assert main(["status", str(half)]) == 1
+    file.unlink()
+    makers = (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to(file))
+    for make in (*makers, lambda: file.symlink_to("nothing"), lambda: file.symlink_to("/dev/zero")):
+        make()
         assert main(["status", str(half)]) == 1
-    assert "\x1b" not in capsys.readouterr().out
-
-
-def test_status_ends_in_words_whatever_lies_beside_the_leases(half, signed, capsys):
-    file = signed(half)
-    rivals = [file.with_name(f"other{i}.json") for i in range(len(UNREADABLE))]
-    for second, content in zip(rivals, UNREADABLE.values(), strict=True):
-        second.write_bytes(content)
-    names = ("folder", "pipe", "loop", "nowhere", "device", "up")
-    places_of = {name: file.with_name(f"{name}.json") for name in names}
-    places_of["folder"].mkdir()
-    os.mkfifo(places_of["pipe"])
-    places_of["loop"].symlink_to(places_of["loop"])
-    places_of["nowhere"].symlink_to("nothing")
-    places_of["device"].symlink_to("/dev/zero")
-    places_of["up"].symlink_to("..")
-    try:
-        assert main(["status", str(half)]) == 1
-        assert "Traceback" not in capsys.readouterr().err
-        assert [driver.id for driver in lease.read_players(RunFolder(str(half)))] == [file.stem]
-    finally:
-        places_of.pop("folder").rmdir()
-        for second in (*rivals, *places_of.values()):
-            second.unlink()
+        file.rmdir() if file.is_dir() else file.unlink()
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out
+    assert "Traceback" not in err

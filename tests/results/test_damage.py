@@ -62,7 +62,7 @@ DAMAGE = {
     "grid": (lambda run: edit(run, '"grids"', '"grits"'), "is not what cbobench writes"),
     "edited record": (
         lambda run: edit(run, '"horizon": 20', '"horizon": 77'),
-        "something has changed it since; cbobench run SUITE --again damaged",
+        "is not what was written: something has changed it since; cbobench run SUITE --again",
     ),
 }
 

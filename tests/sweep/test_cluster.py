@@ -76,7 +76,6 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
         arguments = ["run", suite, "--out", tmp_path / "run", "--address", address]
         plain = command(*arguments, env=environment | path, cwd=module_folder.parent)
         shipped = command(*arguments, "--ship", env=environment | path)
-        drivers = sorted(path.name for path in (tmp_path / "run" / "drivers").iterdir())
     assert plain.returncode == 1, plain.stderr
     assert re.match(
         r"cbobench: worker \S+ has other code for rkhs-1d.* / ckb-.*, the driver has [\w-]+; "
@@ -85,7 +84,6 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
         plain.stderr.splitlines()[-1],
     ), plain.stderr
     assert shipped.returncode == 0, shipped.stderr
-    assert drivers == []
     assert_same_rows(tmp_path / "here", tmp_path / "run")
 
 

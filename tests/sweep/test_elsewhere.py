@@ -4,9 +4,6 @@ plays the same.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import cbobench
@@ -73,13 +70,4 @@ def test_without_fork_proc_affinity_and_limits_a_run_is_the_same(write_suite, co
     played = ["regret", "simple_regret", "violation_hard", "recommended_regret", "source"]
     assert cells[0][played].equals(cells[1][played])
     again = command("run", write_suite(SUITE), "--out", runs[1], *words, **hidden)
-    assert "(18 done before)" in again.stderr, "the first driver is known to have ended"
-    code = """
-import os, subprocess
-from cbobench.results.store import process_start
-program = subprocess.Popen(["true"])
-program.wait()
-print([bool(process_start(pid)) for pid in (os.getpid(), program.pid)])
-"""
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, **hidden)
-    assert asked.stdout == "[True, False]\n"
+    assert "(18 done before)" in again.stderr, "the first driver's lock has ended"

@@ -229,7 +229,6 @@ def test_sigterm_ends_a_driver_in_which_code_in_c_runs(tmp_path, name):
     words = ["run", "s.yaml", "--out", "r", "--cpus", "0", "--only", f"*/{name}"]
     driver = subprocess.Popen([*cbobench_words(), *words], cwd=tmp_path)
     until((tmp_path / "spins").exists, lambda: "nothing spins", driver)
-    assert len([*tmp_path.glob("r/drivers/*")]) == (name != "random")
     driver.send_signal(signal.SIGTERM)
     assert driver.wait(PATIENCE) == -signal.SIGKILL
 

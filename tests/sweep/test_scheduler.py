@@ -20,13 +20,12 @@ from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.play.watchdog import allowed_silence
-from cbobench.results.folder import RunFolder
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Crashed, Ended, Join, Report, Slots
+from cbobench.sweep.messages import Crashed, Ended, Join, Report
 from cbobench.sweep.plan import plan
-from cbobench.sweep.ray_executor import RayClient, RayExecutor
+from cbobench.sweep.ray_executor import RayClient
 from cbobench.watcher import SILENT
 from tests.helpers import Listener, assert_same_rows
 from tests.sweep.helpers import FakeExecutor, scheduler_of
@@ -152,15 +151,6 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
     )
     assert notes[0].endswith("); worker processes play instead")
     assert notes[1] == "played by 2 worker processes"
-
-
-def test_a_lease_is_renewed_while_a_cluster_starts(monkeypatch):
-    beats, polls = [], iter([False, False, True])
-    link = Mock(poll=lambda seconds: next(polls), recv=lambda: Slots(4))
-    monkeypatch.setattr(ray_executor, "spawn", lambda *arguments, **options: Mock(link=link))
-    monkeypatch.setattr(ray_executor, "send_heartbeat", beats.append)
-    executor = RayExecutor({}, RunFolder("run", "me"), None, "head:1")
-    assert (executor.slots, beats) == (4, [executor.folder] * 3)
 
 
 @pytest.fixture
