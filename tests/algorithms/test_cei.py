@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from benchmarks.quality import maximiser
-from cbobench.algorithms import improvement
 from cbobench.algorithms.improvement import FAR, log_expected_improvement
 from cbobench.errors import Misuse
 from cbobench.gp import maximise
@@ -186,37 +184,6 @@ def test_steps_are_the_same_alone_as_beside_a_replicate_without_a_feasible_point
         np.testing.assert_array_equal(values[2:], played_alone[name], err_msg=name)
 
 
-@pytest.mark.parametrize(
-    ("gain", "feasible", "pause"), [(1.0, True, 2), (1e-9, True, 4), (1.0, False, 4)]
-)
-def test_a_step_that_gains_next_to_nothing_leaves_the_search_more_rounds(gain, feasible, pause):
-    algorithm = make("cei")
-    play(bowl(noise_f=0.0, noise_g=0.0), algorithm, seeds=1, horizon=6)
-    for t in range(7, 20):
-        point = algorithm.ask(t)
-        step_began_at = algorithm.step_value[0]
-        if np.isfinite(step_began_at):
-            break
-        algorithm.tell(t, point, Feedback(np.array([-2.0]), np.array([[-1.0]])))
-    assert np.isfinite(step_began_at), "a step was due"
-    sign = -1.0 if feasible else 1.0
-    algorithm.tell(t, point, Feedback(np.array([step_began_at + gain]), np.array([[sign]])))
-    assert algorithm.next_step[0] - algorithm.turn == pause
-
-
-def test_where_no_step_gained_none_is_looked_for_on_the_same_grounds(monkeypatch):
-    grounds = []
-
-    def look(points, observed, modelled, fits, width):
-        grounds.append((improvement.best_feasible(observed), fits))
-
-    monkeypatch.setattr(improvement, "step_from_best", look)
-    play_gramacy(1, 50)
-    assert 10 < len(grounds) < 45  # a fit after each round up to 30, then a few
-    for (best, fits), (next_best, next_fits) in itertools.pairwise(grounds):
-        assert best != next_best or fits is not next_fits
-
-
 def test_boxes_on_which_a_round_takes_too_long_are_refused_with_the_methods_to_take():
     with pytest.raises(Misuse, match=r"60 inputs with 15 constraints .*; take scbo or furbo$"):
         make("cei").check(problem("rover-60"))
@@ -266,12 +233,6 @@ def test_a_simulator_that_fails_beside_its_best_point_fails_seldom():
     assert (best > 1.6).all()
 
 
-def test_a_class_is_played_alike_alone_and_beside_others():
-    task = prepare_class(Fragile)
-    block, alone = (actions(play(task, make("cei"), seeds, 16)[1]) for seeds in ([0, 1, 2], [1]))
-    np.testing.assert_array_equal(block[:, 1:2], alone)
-
-
 @pytest.mark.parametrize(("failures", "best"), [(3, 1), (4, 0)])
 def test_after_many_infeasible_plays_what_a_class_hardly_allows_comes_behind(failures, best):
     algorithm = make("cei")
@@ -284,15 +245,6 @@ def test_after_many_infeasible_plays_what_a_class_hardly_allows_comes_behind(fai
     assert int(algorithm.score(beliefs)[0].argmax()) == 1, "of a number it may be anywhere"
     algorithm.classes, algorithm.silent = np.array([[True]]), np.array([[True]])
     assert np.ptp(algorithm.score(beliefs)[0, 1:]) == 0, "a silent constraint says nothing"
-
-
-def test_infeasible_plays_are_counted():
-    algorithm = make("cei", kernel="fit")
-    algorithm.start(setting(np.eye(4), replicates=2, points=np.eye(4)[:, :2]))
-    for arm in (0, 2):
-        feedback = Feedback(np.zeros(2), np.array([[1.0], [-1.0]]))
-        algorithm.absorb(np.array([arm, arm + 1]), feedback)
-    assert algorithm.failures.tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("value", [-1.0, 1.0])

@@ -82,17 +82,6 @@ def test_inspectors_are_uniform_in_distance_and_direction():
     )
 
 
-def test_candidates_lie_in_the_region():
-    run = learn_grid(candidates=256)
-    before = copy.deepcopy(run.generator)
-    low, high = run._bounds(np.array([0.5, 0.5]))
-    run.generator = before
-    candidates = run._region(np.array([[0.5, 0.5]]))
-    assert candidates.shape == (256, 2)
-    assert ((candidates >= low) & (candidates <= high)).all()
-    assert not ((low <= 0.5) & (high >= 0.5)).all(), "the centre need not lie in it"
-
-
 def test_inspectors_of_a_finite_set_are_the_actions_in_the_ball():
     points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(
         -1, 2
@@ -101,12 +90,6 @@ def test_inspectors_of_a_finite_set_are_the_actions_in_the_ball():
     assert run._inspect(np.array([0.5, 0.5]))[1].tolist() == [31, 39, 40, 41, 49]
     run_of_four = started("furbo", setting(np.eye(81), points=points), inspectors=4)
     assert len(run_of_four._inspect(np.array([0.5, 0.5]))[1]) == 8
-
-
-def test_in_a_corner_where_hardly_an_inspector_is_left_the_region_is_a_cube():
-    run = started("furbo", on_box(30), inspectors=10, length=0.5)
-    assert len(run._inspect(np.ones(30))[1]) == 0
-    np.testing.assert_array_equal(run._bounds(np.ones(30)), (np.full(30, 0.75), np.ones(30)))
 
 
 def test_it_solves_an_easy_problem():

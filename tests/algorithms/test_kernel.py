@@ -8,34 +8,18 @@ import numpy as np
 import pytest
 
 import cbobench
-from cbobench import params, resources
-from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.score import ScoreAlgorithm
-from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.suite.prepare import memory_of
-from cbobench.suite.text import read_suite
 from tests.helpers import actions, load, make, play, prepare, prepare_class, problem, swept
 
-WITH_MODELS = [
-    name
-    for name in ALGORITHMS.names()
-    if any(p.name == "kernel" for p in params.params_of(ALGORITHMS.get(name)))
-]
 KNOWN = {"rkhs", "rkhs-1d", "rkhs-box", "expert-guidance"}
 AS_FILES_SAY = {name for name in PROBLEMS.names() if name == "table" or name.startswith("measured")}
 LOOK_ALIKE = {"light-sensors", "stocks"}
 TABLE = "a,y,c\n" + "\n".join(f"{i},{(i - 3) ** 2},{i % 4}" for i in range(9)) + "\n"
 ROLES = {"inputs": ["a"], "objective": "y", "constraints": {"c": {"at_most": 2}}}
-
-
-def test_it_is_the_default_of_every_method_with_models_but_two():
-    assert {params.resolve(ALGORITHMS.get(name), {})["kernel"] for name in WITH_MODELS} == {"auto"}
-    scores = {n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), ScoreAlgorithm)}
-    assert scores - {*WITH_MODELS} == {"nei", "rpol-sw"}
 
 
 def test_the_kernel_is_known_where_functions_are_drawn_from_it():
@@ -169,9 +153,3 @@ def test_cells_and_tables_say_whose_models_were_fitted(tmp_path, capsys):
     ):
         assert sentence in shown
     assert main(["verify", str(run), "--replay", "4", "--seed", "1"]) == 0
-
-
-def test_suites_name_the_kernel_that_their_stored_cells_played():
-    for name, path in resources.suites().items():
-        kernels = {v.settings.get("kernel") for v, _ in read_suite(Call(str(path))).algorithms}
-        assert ("auto" in kernels) == (name in ("first", "measured")), name

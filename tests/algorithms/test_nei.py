@@ -4,8 +4,6 @@ last rounds.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
@@ -126,20 +124,6 @@ def test_the_last_rounds_play_what_is_worth_the_most_to_the_recommendation(task)
     algorithm = watch_asks(make("nei", confirm=0.2, samples=4), look)
     play(task, algorithm, seeds=2, horizon=20)
     assert confirmed == [17, 18, 19, 20]
-
-
-def test_samples_stay_the_same_but_for_what_is_learned():
-    """Common normals: the same draws at an observation in every later round."""
-    algorithm = make("nei", samples=4)
-    kept = []
-
-    def look(t, chosen):
-        kept.append(algorithm.normals[..., : algorithm.fitted.count].copy())
-
-    play(bowl(), watch_asks(algorithm, look), seeds=2, horizon=6)
-    for before, after in itertools.pairwise(kept):
-        np.testing.assert_array_equal(before, after[..., : before.shape[3]])
-    assert not np.array_equal(kept[-1][0], kept[-1][1]), "every replicate has its own"
 
 
 def test_it_finds_the_optimum_under_noise():

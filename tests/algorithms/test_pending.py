@@ -160,34 +160,3 @@ def test_without_a_delay_all_modes_are_one(name):
         expected = chosen["ignore"]
     for mode in MODES:
         np.testing.assert_array_equal(chosen[mode], expected, err_msg=mode)
-
-
-@pytest.mark.parametrize(
-    ("mode", "task"),
-    [
-        ("variance", {"name": "feasible-pocket-delayed", "candidates": 64, "delay": 3.0}),
-        (
-            "credit-now",
-            {
-                "name": "feasible-pocket-delayed",
-                "kernel": "matern52",
-                "candidates": 64,
-                "delay": 3.0,
-            },
-        ),
-        ("block", {"name": "rkhs-1d", "delay": 3.0}),
-    ],
-)
-def test_a_mode_does_not_depend_on_the_block_and_matters(mode, task):
-    ready = problem(**task)
-    played_actions = [
-        play(
-            ready,
-            make("config", pending=pending, beta=1.0, B="sup", G="sup"),
-            seeds=seeds,
-            horizon=15,
-        )[1][0].actions
-        for pending, seeds in ((mode, 3), (mode, [2]), ("ignore", 3))
-    ]
-    np.testing.assert_array_equal(played_actions[0][:, 2:], played_actions[1])
-    assert not np.array_equal(played_actions[0], played_actions[2])

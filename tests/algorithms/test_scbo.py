@@ -16,8 +16,8 @@ from cbobench.algorithms import scbo
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
 from cbobench.gp.thompson import Moments
-from tests.algorithms.easy import bowl, on_box, started
-from tests.helpers import actions, make, play, problem, setting, watch_asks
+from tests.algorithms.easy import on_box, started
+from tests.helpers import make, problem, setting
 
 
 def test_counters_by_hand():
@@ -94,14 +94,6 @@ def test_a_new_region_begins_where_least_was_played(name, place):
     assert new_points >= 6
 
 
-def test_where_all_was_played_a_region_begins_anywhere():
-    run = started("scbo", setting(np.eye(6), points=np.arange(6.0)[:, None]))
-    for i in range(6):
-        run.model.tell(np.array([i]), np.array([0.0, -1.0]))
-    run._restart()
-    assert len({int(run._begin()[0]) for _ in range(40)}) == 6
-
-
 def test_points_under_way_are_far_from_each_other():
     run = started("scbo", on_box(2), initial=3, candidates=50)
     run.tell_one(0, run.ask_one(0), 0.0, np.array([-1.0]))
@@ -112,22 +104,6 @@ def test_points_under_way_are_far_from_each_other():
     played = [*run.model.played, first]
     farthest = max(among, key=lambda u: min(math.dist(u, v) for v in played))
     np.testing.assert_allclose(second, farthest)
-
-
-def test_until_a_restart_it_plays_the_papers_rule():
-    """A cell without a restart is equal to the last bit, whichever rule a restart would have."""
-    task, until = problem("gramacy", noise_f=0.0, noise_g=0.0), []
-    plays = []
-    for anew in ("apart", "random"):
-        algorithm = make("scbo", initial=4, candidates=64, shortest=0.05, anew=anew)
-        watch_asks(
-            algorithm, lambda t, _, a=algorithm: until.extend([t] if a.runs[0].restarts else [])
-        )
-        plays.append(actions(play(task, algorithm, seeds=1, horizon=40)[1]))
-    restart = min(until) - 1  # rounds count from 1
-    assert restart > 10
-    np.testing.assert_array_equal(plays[0][:restart], plays[1][:restart])
-    assert (plays[0][restart] != plays[1][restart]).any()
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
@@ -160,15 +136,6 @@ def test_what_counts_as_success():
         ([1.002, 0.0, 0.0], feasible, True),
     ):
         assert improves(np.array(challenger), np.array(before), 1e-3) == expected
-
-
-@pytest.mark.parametrize("d", [2, 40])
-def test_candidates_lie_in_the_region(d):
-    run = started("scbo", on_box(d), candidates=256, length=0.3)
-    centre = np.full((1, d), 0.1)
-    candidates = run._region(centre)
-    assert candidates.shape == (256, d)
-    np.testing.assert_array_equal(candidates, np.clip(candidates, 0, 0.25 + 1e-12))
 
 
 @pytest.mark.parametrize("name", ["scbo", "furbo"])
@@ -225,25 +192,6 @@ def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
     assert len(set(run._region(np.array([0])))) == 5
     two = started("scbo", setting(np.eye(81), points=points), length=0.5**7, candidates=2)
     assert len(two._region(np.array([40]))) == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("bowl", {"kernel": "given", "scaled": False, "lam": 0.05}),
-        ("grid", {"candidates": 300, "failures": 1, "longest": 1.0}),
-    ],
-)
-def test_the_same_play_alone_and_in_a_block_whoever_starts_anew(name, values):
-    task = bowl() if name == "bowl" else problem("gramacy", grid=25)
-    settings = {"initial": 4, "shortest": 0.15, "candidates": 90, **values}
-    algorithm, last = make("scbo", **settings), 3
-    block = actions(play(task, algorithm, seeds=last + 1, horizon=60)[1])
-    alone = actions(play(task, make("scbo", **settings), seeds=[last], horizon=60)[1])
-    np.testing.assert_array_equal(block[:, last:], alone)
-    starts = [run.restarts for run in algorithm.runs]
-    assert max(starts) >= 1
-    assert len({run.first for run in algorithm.runs}) > 1, "they start anew in different rounds"
 
 
 def test_the_copula_sees_ranks_alone():

@@ -7,7 +7,7 @@ import pytest
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite, break_ties, levels
-from cbobench.gp.beliefs import Belief, BeliefAtPlayed, FunctionBelief, RandUCB, RowStarts
+from cbobench.gp.beliefs import FunctionBelief, RandUCB
 from cbobench.gp.confidence import Width, gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
 from cbobench.rng import Draws, Streams, generator, standard_normal, uniform
@@ -30,23 +30,6 @@ def test_a_score_that_is_not_a_number_is_an_error():
             break_ties(np.array(score), np.full(len(score), 0.5))
     with pytest.raises(CellFailure, match="no action is allowed"):
         break_ties(np.array([[0.0, 1.0], [-np.inf, -np.inf]]), np.full(2, 0.5))
-
-
-@pytest.mark.parametrize("deviations", [1, 2])
-def test_the_belief_at_the_played_actions_is_their_part_of_the_belief_over_all(deviations):
-    moments, played = np.random.default_rng(0).random((4, 3, 3, 5)), np.array([4, 0, 2])
-    mean, path, shown = moments[0], moments[1], moments[3, :, 1:]
-    deviation = np.ascontiguousarray(moments[2, :, :deviations])
-    f = FunctionBelief(mean[:, 0], deviation[:, 0], path=path[:, 0])
-    g = FunctionBelief(mean[:, 1:], deviation, path=path[:, 1:])
-    at = BeliefAtPlayed(Belief(f, g, shown), RowStarts(3, 2, 5), played)
-    for here, over_all in (
-        *((getattr(at.f, name), getattr(f, name)) for name in ("mean", "deviation", "path")),
-        *((getattr(at.g, name), getattr(g, name)) for name in ("mean", "deviation", "path")),
-        (at.shown, shown),
-    ):
-        expected = np.stack([over_all[s][..., [action]] for s, action in enumerate(played)])
-        np.testing.assert_array_equal(here, expected)
 
 
 def test_greedy_gain_bounds_the_gain_of_any_play():
@@ -124,15 +107,6 @@ def test_rand_laws(law, mean, variance, low, high):
     assert abs(np.corrcoef(z[:-1].ravel(), z[1:].ravel())[0, 1]) < 0.05, "another Z in every round"
 
 
-def test_uniform_law_hits_every_point_equally():
-    strategy = RandUCB("uniform", points=5)
-    strategy.start(Streams([("points", s) for s in range(2000)]), "f", (), 1)
-    strategy.begin(1)
-    points, counts = np.unique(strategy.z, return_counts=True)
-    np.testing.assert_allclose(points, [0, 0.5, 1, 1.5, 2])
-    assert np.abs(counts - 400).max() < 6 * np.sqrt(400 * 0.8)
-
-
 @pytest.mark.parametrize("sampler", [standard_normal, uniform])
 @pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
 def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
@@ -152,31 +126,6 @@ def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
     np.testing.assert_array_equal(draws.at(39), many[38, 4:5])
     with pytest.raises(ValueError, match="only go forward"):
         draws.at(2)
-
-
-def test_a_short_play_draws_few_rounds_ahead():
-    lengths = []
-
-    def sample(gen, shape):
-        lengths.append(shape[0])
-        return standard_normal(gen, shape)
-
-    draws = Draws([generator("d", 4)], sample)
-    draws.at(10)
-    assert lengths == [16]
-    draws.at(10_000)
-    assert lengths[:6] == [16, 64, 256, 1024, 1024, 1024]
-
-
-def test_streams_are_named():
-    first, repeated = Streams([("a", 1)]).role("x")[0], Streams([("a", 1)]).role("x")[0]
-    number = first.random()
-    assert number == repeated.random() == generator("a", 1, "x").random()
-    other_streams = [Streams([("a", 2)]), Streams([("b", 1)])]
-    values = {s.role("x")[0].random() for s in other_streams} | {
-        Streams([("a", 1)]).role("y")[0].random()
-    }
-    assert len(values | {number}) == 4
 
 
 def test_scores_that_rounding_tells_apart_tie():

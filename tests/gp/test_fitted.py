@@ -14,10 +14,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from cbobench.gp.box_actions import Box
-from cbobench.gp.fit import EVERY, LEAST_NOISE, MOST, Fitted, Objective, descend, due, fit_all
+from cbobench.gp.fit import EVERY, LEAST_NOISE, Fitted, Objective, descend, fit_all
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.taylor import taylor
-from tests.helpers import actions, fit, make, play, problem
+from tests.helpers import fit, make, problem
 
 BOX = Box(np.array([-1.0, 0.0, 2.0]), np.array([1.0, 5.0, 3.0]), "matern52", meshed=False, size=64)
 
@@ -176,16 +176,6 @@ def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
     assert np.sum(behind) < 1.0
 
 
-def test_a_fit_that_follows_starts_from_the_last_one_alone():
-    x, y = data(15)
-    far = Fitted(np.array([0.05, 50.0, 50.0]), 1.0, 1e-6, 0.0)
-    followed, last_or_fresh, fresh = (
-        fit_all(x, y[None], [last], None, renewed)[0]
-        for last, renewed in ((far, False), (far, True), (None, False))
-    )
-    assert last_or_fresh.evidence == max(followed.evidence, fresh.evidence)
-
-
 def test_a_fit_leaves_a_poor_local_optimum_that_the_last_one_ended_in():
     """A constraint of tension-spring by `cei`; from where the last fit was, L-BFGS ends 3.7 nats
     below.
@@ -300,14 +290,6 @@ def test_jets_are_the_posteriors_derivatives():
             )
 
 
-def test_known_noise_is_taken_as_it_is():
-    x, y = data(12)
-    posterior = FittedPosterior(BOX, 1, 1, np.array([[0.04]]))
-    for i in range(12):
-        posterior.update(x[i : i + 1], y[i : i + 1, None])
-    assert posterior.noise_variance(0, 0) == pytest.approx(0.04)
-
-
 def test_the_floor_of_the_noise_is_in_standardised_units():
     """Not in units of s²: where a smooth function has a large s², λ is below the floor."""
     x = np.linspace(0, 1, 12)[:, None]
@@ -331,45 +313,6 @@ def test_values_that_are_all_the_same_or_of_any_size_are_fitted():
     assert large.amplitude / small.amplitude == pytest.approx(1e18)
     twice = fit(np.concatenate([x, x]), np.concatenate([y, y + 0.1]), None)  # played twice
     assert isinstance(twice, Fitted)
-
-
-def test_fits_are_bounded_in_number_and_data():
-    last, count = 0, 0
-    for c in range(1, 1001):
-        if due(c, last):
-            last, count = c, count + 1
-    assert count < 75
-    x, y = data(2 * MOST)
-    chosen = np.linspace(0, 2 * MOST - 1, MOST).round().astype(int)
-    assert fit(x, y, None).centre == fit(x[chosen], y[chosen], None).centre
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [("ckb-ucb", "box"), ("ckb-ts", "grid"), ("safeopt", "grid")]
-    + [
-        pytest.param(name, place, marks=pytest.mark.long)
-        for name, place in (
-            ("ckb-ucb", "grid"),
-            ("rpol-ucb", "box"),
-            ("penalty-noisy", "grid"),
-            ("config", "box"),
-        )
-    ],
-)
-def test_a_replicate_plays_the_same_alone_and_in_a_block(name, place):
-    task = problem("gardner-1") if place == "box" else problem("rkhs", d=2, n=36)
-    settings = {"kernel": "fit", "B": "sup", "beta": 2.0} | (
-        {} if name == "penalty-noisy" else {"G": "sup"}
-    )
-    horizon = EVERY + 4 if name == "ckb-ucb" and place == "grid" else 8
-    _, block = play(task, make(name, **settings), seeds=2, horizon=horizon)
-    _, alone = play(task, make(name, **settings), seeds=[1], horizon=horizon)
-    assert np.array_equal(actions(block)[:, 1:], actions(alone))
-    _, given_kernel = play(
-        task, make(name, **(settings | {"kernel": "given"})), seeds=2, horizon=horizon
-    )
-    assert not np.array_equal(actions(block), actions(given_kernel))
 
 
 @pytest.mark.parametrize(

@@ -158,30 +158,3 @@ def test_a_window_has_the_jets_of_what_it_remembers(name, lam, window):
         )
         difference = (layouts(up, 2)[1] - layouts(down, 2)[1]) / (2 * h)
         np.testing.assert_allclose(bend[..., i], difference, atol=1e-3 * loose)
-
-
-@pytest.mark.parametrize(
-    ("name", "d", "lam"),
-    [("matern52", d, 0.05) for d in (1, 2, 3, 4)]
-    + [("se", 3, 0.05), ("se", 2, 1e-6), ("se", 2, 0.05)],
-)
-def test_jets_that_are_asked_for_are_what_they_are_among_all(name, d, lam):
-    box, T = a_box(d, 0.3, name), 30
-    points, values = plays(d, T)
-    posterior = ObservationPosterior(box, lam, S, P, T)
-    for t in range(T):
-        posterior.update(points[t], values[t])
-    rng = np.random.default_rng(2)
-    at, mask = rng.random((S, 12, d)), rng.random((S, 12)) < [[0.6], [0.9], [0.0]]
-    every, masked = posterior.jet(at), posterior.jet(at, mask)
-    other_mask = mask.copy()
-    other_mask[0] = ~mask[0]
-    same = posterior.jet(at, other_mask)
-    for moment in ("mean", "variance"):
-        selected, all_, reselected = (
-            np.moveaxis(getattr(jet, moment), -2, 1) for jet in (masked, every, same)
-        )
-        np.testing.assert_allclose(selected[mask], all_[mask], rtol=1e-9, atol=1e-11)
-        np.testing.assert_array_equal(
-            selected[1], reselected[1], err_msg="what another replicate asks for changes no bit"
-        )

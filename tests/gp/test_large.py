@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import cbobench
 from cbobench.call import Call
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp import actions, kernels
+from cbobench.gp import actions
 from cbobench.gp.actions import LARGEST, Finite, Large, Scattered
 from cbobench.gp.kernels import kernel
 from cbobench.problems import instances, rkhs
@@ -226,34 +226,6 @@ def test_a_small_machine_refuses_what_it_cannot_hold(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "machine_memory", lambda: 10**7)
     with pytest.raises(Misuse, match=r"would need 0.0 GB|this machine has 0.0"):
         cbobench.run(suite(tmp_path, "rkhs: {n: 2000}", "ckb-ucb"), out=tmp_path / "run", cpus=0)
-
-
-def test_rows_at_a_time_have_the_bits_of_all_at_once(monkeypatch):
-    for name in ("se", "matern12", "matern32", "matern52"):
-        at_once = kernel(name, 0.2)(POINTS, POINTS[:77])
-        monkeypatch.setattr(kernels, "IN_CACHE", 500)
-        np.testing.assert_array_equal(kernel(name, 0.2)(POINTS, POINTS[:77]), at_once)
-        monkeypatch.undo()
-
-
-@pytest.mark.parametrize("d", [0, 1, 3, 8, 17])
-def test_distances_have_the_bits_of_a_sum_over_coordinates(d):
-    points = np.random.default_rng(d).standard_normal((40, d))
-    apart = ((points[:, None] - points) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(kernels.distances(points, points), np.sqrt(apart))
-
-
-@pytest.mark.parametrize("n", [1, 99, 100, 101, 203])
-def test_a_few_actions_at_a_time_have_the_bits_of_all_at_once(monkeypatch, n):
-    monkeypatch.setattr(kernels, "COLUMNS", 100)
-    gen = np.random.default_rng(n)
-    weights, rows = gen.standard_normal((3, 2, 37)), gen.standard_normal((37, n))
-    with single_thread():
-        combined = kernels.combine_features(weights, rows)
-        np.testing.assert_array_equal(combined, np.matmul(weights[:, :, None], rows)[:, :, 0])
-        np.testing.assert_array_equal(
-            kernels.combine_features(weights[1:2, 0], rows), combined[1:2, 0]
-        )
 
 
 SETS = {

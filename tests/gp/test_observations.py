@@ -168,13 +168,3 @@ def test_the_cheaper_representation_is_chosen():
         == "observations (rank above 49 of 1,000 actions, T = 100)"
     )
     assert "rank 19 of 100" in choice.representation(smooth, 10_000)
-
-
-@pytest.mark.slow
-def test_a_rank_is_counted_no_further_than_asked():
-    rough, rank = a_grid("matern52", 150), a_grid("matern52", 150).features.shape[1]
-    assert not any(rough.rank_is_at_most(most) for most in (10, 50, 30, rank - 1))
-    assert rough._features is None
-    assert rough.rank_is_at_most(rank)
-    assert not rough.rank_is_at_most(rank - 1)
-    np.testing.assert_array_equal(rough.features, a_grid("matern52", 150).features)

@@ -79,24 +79,6 @@ def test_equals_a_dense_solve_after_many_rounds(name, scale, lam, rounds):
     check(after(covariance, rounds, values, actions, lam), covariance, lam, actions, values, scale)
 
 
-@pytest.mark.parametrize("size", [1, 7, 64])
-def test_a_replicate_does_not_depend_on_its_block(size):
-    """The same bits whatever runs beside it; the last replicate of a block sits at another place in
-    every stack.
-    """
-    phi = Finite(covariances("se")).features
-    rng = np.random.default_rng(3)
-    actions, values = rng.integers(0, 100, (200, 64)), rng.standard_normal((200, 64, 2))
-    z = rng.standard_normal((64, 2, phi.shape[1]))
-    block, part = FeaturePosterior(phi, 1.1, 64, 2), FeaturePosterior(phi, 1.1, size, 2)
-    for t in range(200):
-        block.update(actions[t], values[t])
-        part.update(actions[t, -size:], values[t, -size:])
-    for name in ("mean", "variance", "gain", "factor"):
-        np.testing.assert_array_equal(getattr(block, name)[-size:], getattr(part, name))
-    np.testing.assert_array_equal(block.paths(z)[-size:], part.paths(z[-size:]))
-
-
 def worst_z(samples, cov):
     """Largest standardised deviation of the sample moments (N, n) from mean 0 and covariance
     `cov`.

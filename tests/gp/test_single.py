@@ -64,16 +64,6 @@ def test_moments_are_those_of_a_gp_with_that_centre_and_amplitude(kind, scaled, 
     )
 
 
-def test_forgetting():
-    learned, _, _, queries = model("box")
-    learned.forget()
-    assert learned.count == 0
-    learned.tell(queries[:1], np.array([5.0, 0.1]))
-    assert learned.observed.shape == (2, 1)
-    square = learned.scale.amplitude[0, 0] ** 2
-    np.testing.assert_allclose(learned.at(queries[:1])[1][0] ** 2, square * LAM / (square + LAM))
-
-
 @pytest.mark.parametrize("kind", ["box", "finite"])
 @pytest.mark.parametrize("lam", [LAM, "scaled"])
 def test_an_action_that_was_played_twice_is_one_action(kind, lam):

@@ -11,7 +11,7 @@ import pytest
 
 from cbobench.gp import maximise
 from cbobench.gp.box_actions import Box
-from cbobench.gp.maximise import FRESH, Starts, _spread, pick
+from cbobench.gp.maximise import Starts
 from cbobench.gp.parts import Parts
 from tests.gp.test_maximise import flat as flat_beliefs
 
@@ -66,47 +66,6 @@ def test_a_maximum_on_a_kink_between_candidates_is_found(name, d):
     point, value = reached(box_of(name, d), score)
     np.testing.assert_allclose(point, goal, atol=1e-6)
     np.testing.assert_allclose(value, 1.4321, rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("name", "d"), [("matern52", 1), ("matern52", 2), ("matern52", 3), ("matern12", 4)]
-)
-def test_candidates_near_a_corner_stand_for_it(name, d):
-    """They end short of it; so what is best in the corner alone is started from there, where there
-    are kinks.
-    """
-
-    def score(points):
-        return Parts(-((points - 1.0) ** 2).sum(axis=2), points[:, None, :, 0] - 2, np.ones((1, 1)))
-
-    box = box_of(name, d)
-    assert box.candidates.max() < 1.0
-    start = Starts(box)(score(box.candidates[None]), score, np.full((1, 1, d), 0.5))
-    assert (start[0] == 1.0).all(axis=1).any()
-
-
-@pytest.mark.parametrize(("name", "d"), BOXES)
-def test_extremes_are_those_among_the_nearest(name, d):
-    """On a mesh those of the cell around, elsewhere those of the nearest candidates; ends have no
-    neighbours beyond.
-    """
-    box = box_of(name, d)
-    values = RANDOM(3).normal(size=(2, len(box.candidates)))
-    extremes = Starts(box)._around(values, np.maximum)
-    if box.mesh is not None:
-        index = np.stack(
-            np.unravel_index(np.arange(len(box.candidates)), [box.mesh.size] * d), axis=1
-        )
-        near = np.abs(index[:, None] - index).max(axis=2) <= 1
-    else:
-        apart = ((box.candidates[:, None] - box.candidates) ** 2).sum(axis=2)
-        near = apart <= np.sort(apart, axis=1)[:, [min(3**d, 21) - 1]]
-    every = np.where(near, values[:, None], -np.inf).max(axis=2)
-    if box.mesh is not None:
-        np.testing.assert_array_equal(extremes, every)
-    else:  # some neighbours are equally near
-        assert (extremes <= every).all()
-        assert (extremes == every).mean() > 0.8
 
 
 @pytest.mark.parametrize("name", ["se", "matern52"])
@@ -166,57 +125,3 @@ def test_a_small_feasible_set_between_candidates_is_found(name, d):
     point, value = reached(box, score)
     np.testing.assert_allclose(value, centre[0] + 0.5 * apart, atol=1e-5)
     np.testing.assert_allclose(point[1:], centre[1:], atol=1e-3)
-
-
-def flat(m, price=1.0):
-    """A score that is the same everywhere, with m kinks, of two replicates."""
-
-    def score(points):
-        replicates, k = points.shape[:2]
-        return Parts(
-            np.zeros((replicates, k)), np.ones((replicates, m, k)), np.full((replicates, m), price)
-        )
-
-    return score
-
-
-@pytest.mark.parametrize(
-    ("name", "d", "m", "is_kept"),
-    [
-        ("matern12", 2, 1, True),
-        ("matern52", 3, 3, True),
-        ("matern52", 3, 2, False),
-        ("se", 2, 3, False),
-    ],
-)
-def test_a_basin_once_found_is_not_lost_where_basins_are_narrow(name, d, m, is_kept):
-    box, score = box_of(name, d), flat(m)
-    starts, parts = Starts(box), score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
-    observed = np.full((2, 1, d), 0.5)
-    ended = RANDOM(1).random((2, 5, d))
-    starts(parts, score, observed)
-    starts.ended = ended
-    next_starts = starts(parts, score, observed)
-    is_started_again = (next_starts[:, :, None] == ended[:, None]).all(axis=3).any(axis=1)
-    assert is_started_again.all() if is_kept else not is_started_again.any()
-
-
-def test_where_many_kinks_meet_some_climbs_begin_elsewhere_in_every_round():
-    box, score = box_of("matern52", 3), flat(4)
-    starts, observed = Starts(box), np.full((2, 1, 3), 0.5)
-    parts = score(np.broadcast_to(box.candidates, (2, *box.candidates.shape)))
-    first, second = (starts(parts, score, observed)[:, -FRESH:] for _ in range(2))
-    assert not (first[0, :, None] == second[0]).all(axis=2).any()
-    np.testing.assert_array_equal(first[0], first[1])
-
-
-def test_spread_points_are_the_best_that_are_apart():
-    points, values = RANDOM(2).random((3, 200, 2)), RANDOM(3).normal(size=(3, 200))
-    chosen = pick(points, _spread(points, values, 6, 0.2))
-    for picked, every, value in zip(chosen, points, values, strict=True):
-        distance = np.abs(picked[:, None] - picked).max(axis=2) + np.eye(6)
-        assert distance.min() >= 0.2
-        left = list(np.argsort(-value))  # by hand: the best that is left, then all near it go
-        for point in picked:
-            np.testing.assert_array_equal(point, every[left[0]])
-            left = [i for i in left if np.abs(every[i] - point).max() >= 0.2]

@@ -11,7 +11,7 @@ from cbobench.gp import thompson
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
-from cbobench.gp.thompson import ThompsonModel, best_of, shortfall, upper
+from cbobench.gp.thompson import ThompsonModel, best_of, shortfall
 
 LAMS = [0.05, 1e-6, "scaled", "theory"]
 KINDS = [("box", "se"), ("box", "matern52"), ("finite", "matern52")]
@@ -283,11 +283,3 @@ def test_a_lambda_that_is_lost_ends_the_cell():
 
     with pytest.raises(CellFailure, match="is lost in double precision"):
         rounds()
-
-
-def test_jitter():
-    ones = np.ones((5, 5))
-    root = upper(ones)
-    np.testing.assert_allclose(root.T @ root, ones, atol=1e-7)
-    with pytest.raises(CellFailure, match="no Cholesky factor"):
-        upper(-2 * np.eye(3))
