@@ -38,7 +38,7 @@ OTHERS = {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA":
 # What NumPy's own builds may use beyond x86-64-v3, by the names that a version knows; unknown ones
 # disable nothing.
 BEYOND = ("X86_V4", "AVX512_ICL", "AVX512_SPR")
-BEYOND_FROM = (2, 4)
+BEYOND_FROM = [2, 4]
 BEYOND_BEFORE = (
     "AVX512F",
     "AVX512CD",
@@ -127,11 +127,10 @@ def portable_variables(
 
 def _names_beyond(numpy: str) -> tuple[str, ...]:
     """Return what a version of NumPy, which warns of others, calls instructions beyond AVX2."""
-    match = re.match(r"(\d+)\.(\d+)", numpy)
-    version = BEYOND_FROM if match is None else tuple(map(int, match.groups()))
+    version = [int(part) for part in re.findall(r"\d+", numpy)[:2]] or BEYOND_FROM
     if version >= BEYOND_FROM:
         return BEYOND
-    return (*BEYOND_BEFORE, *BEYOND[-1:]) if version >= (2, 3) else BEYOND_BEFORE
+    return (*BEYOND_BEFORE, *BEYOND[-1:]) if version >= [2, 3] else BEYOND_BEFORE
 
 
 def _numpy_version() -> str:
@@ -142,10 +141,6 @@ def _numpy_version() -> str:
             text = (Path(spec.origin).parent / "version.py").read_text()
             if match := re.search(r'^version = "([^"]+)"', text, re.MULTILINE):
                 return match[1]
-    from importlib import metadata  # which takes ten times as long to import as the file to read
-
-    with suppress(metadata.PackageNotFoundError):
-        return metadata.version("numpy")
     return ""
 
 

@@ -3,12 +3,11 @@ list to edit.
 
 Other packages give names by entry points (`cbobench.algorithms`, `cbobench.problems`), and one is
 loaded only when its name is asked for. Of the user's modules, only those named as module:Class are
-imported; others are parsed, not run.
+imported.
 """
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import os
@@ -17,16 +16,15 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from shutil import which
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from cbobench.errors import Advice, Misuse, nearest, one_line, reraise_stop, show, unknown
+from cbobench.errors import Advice, Misuse, one_line, reraise_stop, show, unknown
 from cbobench.float_state import preserved_float_state
 from cbobench.surroundings import Surroundings
 
@@ -37,7 +35,7 @@ PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
 # runs before the first import from a file
 SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'
-MOST_FILES = 200  # files beside in whose text a class is looked for
+OWN = "or your own as module:Class"  # what else a name may be
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -109,11 +107,9 @@ class Registry:
         self._discover()
         if ":" in name or name in self._classes:
             return []
-        if name not in self._entries and (
-            entries := [e for e in self._find_entries() if e.name == name]
-        ):
-            self._entries[name] = entries
-        return self._entries.get(name, [])
+        if not self._entries.get(name):
+            self._entries[name] = [e for e in self._find_entries() if e.name == name]
+        return self._entries[name]
 
     def _find_entries(self) -> Iterable[EntryPoint]:
         from importlib.metadata import entry_points  # here, as help has to be fast and needs none
@@ -154,9 +150,14 @@ class Registry:
                 self.import_path(name), f"{location}{show(name)} of {packages}: ", imports, ()
             )
         if name not in self._classes:
-            listing = f"cbobench list {self.kind}s"
-            every = [*self._classes, *self.others()]
-            raise _unknown(self.kind, name, every, beside if imports else (), listing, location)
+            raise unknown(
+                self.kind,
+                name,
+                [*self._classes, *self.others()],
+                location=location,
+                listing=f"cbobench list {self.kind}s",
+                then=OWN,
+            )
         return self._classes[name]
 
     def _imported(
@@ -225,7 +226,8 @@ def registry_of(
             *besides,
             *(name for registry in registries for name in [*registry.names(), *registry.others()]),
         ]
-        raise _unknown("name", name, every, beside, "cbobench list algorithms, problems or suites")
+        listing = "cbobench list algorithms, problems or suites"
+        raise unknown("name", name, every, listing=listing, then=OWN)
     bases = tuple(import_object(registry.base) for registry in registries)
     cls = import_object(name, beside=beside, bases=bases)
     for registry, base in zip(registries, bases, strict=True):
@@ -235,56 +237,6 @@ def registry_of(
         f"{show(name)} is neither an algorithm nor a problem; derive AskTell, OneRun or another "
         "algorithm, or BoxProblem or another problem"
     )
-
-
-def _unknown(
-    kind: str,
-    name: str,
-    every: Iterable[str],
-    beside: Sequence[Path],
-    listing: str,
-    location: str = "",
-) -> Misuse:
-    """Return the error for an unregistered name.
-
-    It names the classes in the text of a module of that name that lies beside, or the module in
-    whose text there is a class of that name.
-    """
-    # First a module of that name, as whoever forgets the class writes it; then a class,
-    # as whoever forgets the module.
-    module = name.removesuffix(".py")
-    for folder in beside if module.isidentifier() else ():
-        place = _locate_module(folder.resolve(), module)
-        if place is not None and (
-            classes := _find_subclasses(place if place.is_file() else place / "__init__.py")
-        ):
-            named = " or ".join(f"{module}:{cls}" for cls in classes)
-            return Misuse(f"{location}{show(name)} is a module; name the class in it: {named}")
-    for folder in beside if name.isidentifier() else ():
-        for file in sorted(folder.glob("*.py"))[:MOST_FILES]:
-            for cls in _find_subclasses(file) if file.stem.isidentifier() else ():
-                if cls.lower() == name.lower():
-                    return Misuse(
-                        f"{location}unknown {kind} {show(name)}; did you mean {file.stem}:{cls}?"
-                    )
-    return unknown(
-        kind, name, every, location=location, listing=listing, then="or your own as module:Class"
-    )
-
-
-def _find_subclasses(file: Path) -> list[str]:
-    """Return the derived classes at the top of a file, parsed and not run; empty if it cannot be
-    read.
-    """
-    try:
-        body = ast.parse(file.read_bytes()).body
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [
-        node.name
-        for node in body
-        if isinstance(node, ast.ClassDef) and node.bases and node.name[0] != "_"
-    ]
 
 
 def import_object(
@@ -324,7 +276,7 @@ def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleTy
         try:
             # Its rules, its way to round, and functions that it replaces must not affect other
             # cells.
-            with np.errstate(), warnings.catch_warnings(), preserved_float_state(), _held_output():
+            with np.errstate(), warnings.catch_warnings(), preserved_float_state():
                 return importlib.import_module(name)
         finally:
             if names := surroundings.put_back(noted=False):
@@ -359,51 +311,6 @@ def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleTy
         raise Misuse(
             f"{location}cannot import {show(name)}: {one_line(error)}{file}{fix}"
         ) from error
-
-
-class _HeldStream:
-    """A stream that keeps what is written to it, and from `release` on passes it on to the stream
-    behind it.
-
-    It outlives the import that it is made for: a logger of the module may go on to write to it.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-        self.held: list[str] | None = []
-
-    def write(self, text: str) -> int:
-        if self.held is None:
-            return int(self.stream.write(text))
-        self.held.append(text)
-        return len(text)
-
-    def release(self, is_shown: bool) -> None:
-        """Pass on what is written from now on, and with `is_shown` what was kept."""
-        held, self.held = self.held or [], None
-        if is_shown and held:
-            self.stream.write("".join(held))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
-@contextmanager
-def _held_output() -> Iterator[None]:
-    """Show what the block prints once it has ended; nothing if it raises, so that an error stays
-    one line.
-
-    A module that reads the command line, as scripts with argparse do, would print its usage as if
-    it were ours.
-    """
-    streams, succeeded = [_HeldStream(stream) for stream in (sys.stdout, sys.stderr)], False
-    try:
-        with redirect_stdout(cast(Any, streams[0])), redirect_stderr(cast(Any, streams[1])):
-            yield
-        succeeded = True
-    finally:
-        for stream in streams:
-            stream.release(succeeded)
 
 
 def search_path() -> list[str]:
@@ -502,19 +409,13 @@ def _locate_module(folder: Path, top: str) -> Path | None:
 
 
 def _missing_module(module: str, location: str, folders: Sequence[Path]) -> Misuse:
-    """The error of a module that is nowhere: where it was looked for, and the nearest name
-    there.
-    """
-    looked = list(dict.fromkeys(str(folder.resolve()) for folder in folders))
-    near = {path.stem for folder in folders for path in folder.glob("*.py")}
-    near |= {path.parent.name for folder in folders for path in folder.glob("*/__init__.py")}
-    close = nearest(module, near)
-    parts = [f"{location}cannot import {show(module)}: there is no such module"]
-    if close is not None:
-        parts.append(f"did you mean {close!r}?")
-    parts.append(f"looked in {', '.join([*looked, 'the path of Python'])}")
+    """The error of a module that is nowhere: where it was looked for."""
+    looked = dict.fromkeys(str(folder.resolve()) for folder in folders)
     place = "put its file beside the suite, or" if folders else "install it, or put"
-    return Misuse("; ".join([*parts, f"{place} its folder on PYTHONPATH"]))
+    return Misuse(
+        f"{location}cannot import {show(module)}: there is no such module; looked in "
+        f"{', '.join([*looked, 'the path of Python'])}; {place} its folder on PYTHONPATH"
+    )
 
 
 def tell_install(extra: str) -> str:

@@ -143,13 +143,7 @@ def test_what_is_raised_is_said_with_its_line(checked_module, capsys):
             ["mine_checked:Thing"],
             "'mine_checked:Thing' is neither an algorithm nor a problem; derive AskTell, OneRun",
         ),
-        (
-            ["mine_checked"],
-            "'mine_checked' is a module; name the class in it: mine_checked:Half or "
-            "mine_checked:Torn\n",
-        ),
         (["mine_checked:Haf"], "did you mean 'Half'?"),
-        (["mine_chequed:Half"], "did you mean 'mine_checked'?"),
         (["gramcy"], "did you mean 'gramacy'?"),
         (
             ["gramacy", "--set", "noise_f"],

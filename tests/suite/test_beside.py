@@ -11,7 +11,6 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.registry import import_object
 from tests.helpers import load
 
 MINE = (
@@ -40,20 +39,6 @@ def forget():
     """As if nothing of these tests had been imported."""
     for module in [name for name in sys.modules if name.startswith("beside_")]:
         del sys.modules[module]
-
-
-@pytest.mark.long  # tests/sweep/test_shadow.py has a fresh worker find one
-@pytest.mark.parametrize("players", ["fresh workers", "ray"])
-def test_a_module_beside_the_suite_is_found_by_workers(beside, command, tmp_path, players):
-    away = tmp_path / "away"
-    away.mkdir()
-    done = command(
-        "run", beside("beside_w"), "--out", tmp_path / "run", "--cpus", 2, players=players, cwd=away
-    )
-    assert done.returncode == 0, done.stderr
-    frame = cbobench.load_cells(tmp_path / "run")
-    assert sorted(frame["algorithm"].unique()) == ["beside_w:Mine", "random"]
-    assert (frame["status"] == "ok").all()
 
 
 def test_reading_a_run_imports_nothing_and_imports_look_in_the_current_folder(
@@ -92,12 +77,8 @@ def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path)
         load(suite)
     text = str(caught.value)
     assert text.startswith(
-        f"{suite}:5: cannot import 'beside_hero': there is no such module; did you mean "
-        "'beside_here"
-    )
-    assert (
-        f"looked in {suite.parent}, {tmp_path}, the path of Python; put its file beside the suite"
-        in text
+        f"{suite}:5: cannot import 'beside_hero': there is no such module; looked in "
+        f"{suite.parent}, {tmp_path}, the path of Python; put its file beside the suite"
     )
     (suite.parent / "beside_hero.py").write_text("import beside_nowhere")
     with pytest.raises(Misuse) as caught:
@@ -111,8 +92,7 @@ def test_a_missing_module_is_said_with_where_it_was_looked_for(beside, tmp_path)
 
 
 SCRIPT = """
-import argparse, sys
-print("loads")
+import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument("--config", required=True)
 parser.parse_args([])
@@ -122,30 +102,19 @@ parser.parse_args([])
 @pytest.mark.parametrize("end", [SCRIPT, "import sys\nsys.exit(0)\n", "raise GeneratorExit\n"])
 @pytest.mark.parametrize("arguments", [["run"], ["check"], ["show"]])
 def test_a_module_that_ends_python_is_one_line(beside, monkeypatch, capsys, end, arguments):
-    """And what it prints of our command line is not taken for our words."""
     suite = beside("beside_script")
     module = suite.parent / "beside_script.py"
     module.write_text(end)
     monkeypatch.chdir(suite.parent)
     assert main([*arguments, "suite.yaml" if arguments == ["run"] else "beside_script:Mine"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
+    *usage, err = capsys.readouterr().err.splitlines()
+    assert bool(usage) == ("argparse" in end), "what the module itself prints"
     place = f"(line {len(end.splitlines())} of {module})" if "argparse" in end else ""
-    assert err.count("\n") == 1
     assert "cannot import 'beside_script': " in err
     assert place in err
     assert ("put what a script does under if __name__ == '__main__'" in err) == (
         "Generator" not in end
     )
-
-
-def test_what_a_module_prints_is_shown_once_it_is_imported(beside, monkeypatch, capsys):
-    module = beside("beside_loud").parent / "beside_loud.py"
-    module.write_text("import logging, sys\nprint('loads')\nkept = sys.stderr\nMine = int\n")
-    assert import_object("beside_loud:Mine", beside=[module.parent]) is int
-    assert capsys.readouterr().out == "loads\n"
-    sys.modules["beside_loud"].kept.write("later")
-    assert capsys.readouterr().err == "later"
 
 
 def test_a_class_that_ends_python_is_one_line(beside):
@@ -189,75 +158,13 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
     assert load(suite), "the same one again is no second one"
 
 
-RUINOUS = """
-from dataclasses import dataclass
-from pathlib import Path
-import numpy as np
-from cbobench.algorithms.references import Random
-
-Path({marker!r}).touch()
-
-
-@dataclass
-class Settings:
-    a: int = 1
-
-
-class Mine(Random):
-    pass
-
-
-class _Half(Random):
-    pass
-"""
-
-
-@pytest.fixture
-def setup(tmp_path):
-    """A module named as many are, in a folder with a suite; where it is run it leaves a file."""
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "setup.py").write_text(RUINOUS.format(marker=str(tmp_path / "ran")))
-    return tmp_path / "suites"
-
-
-@pytest.mark.parametrize("key", ["problems", "algorithms"])
-def test_the_module_of_a_bare_name_is_read_and_not_run(setup, tmp_path, monkeypatch, capsys, key):
-    names = {"problems": "rkhs-1d", "algorithms": "random"} | {key: "setup"}
-    suite = setup / "suite.yaml"
-    suite.write_text(
-        "suite: m\nhorizon: 5\nseeds: 1\n" + "".join(f"{k}: [{v}]\n" for k, v in names.items())
-    )
-    monkeypatch.chdir(setup)
-    for arguments in (
-        ["run", "suite.yaml"],
-        ["show", "setup"],
-        ["check", "setup"],
-    ):
-        assert main(arguments) == 2
-        assert "'setup' is a module; name the class in it: setup:Mine\n" in capsys.readouterr().err
-    (setup / "setup.py").write_text(f"this is no Python, {str(tmp_path)!r}")
-    assert main(["show", "setup"]) == 2
-    assert "unknown name 'setup'" in capsys.readouterr().err
-    assert not (tmp_path / "ran").exists()
-    assert "setup" not in sys.modules
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["check", "halving.py"],
-            "'halving.py' is a module; name the class in it: halving:Halving",
-        ),
-        (["check", "Halving"], "unknown name 'Halving'; did you mean halving:Halving?"),
-        (["check", "Halving.py"], "unknown name 'Halving.py'; there are"),
+        (["check", "halving.py"], "or your own as module:Class"),
         (
             ["run", "plant"],
             "there is no shipped suite 'plant'; did you mean the file 'plant.yaml'?",
-        ),
-        (
-            ["run", "wrong.yaml"],
-            "wrong.yaml:5: unknown algorithm 'Halving'; did you mean halving:Halving?",
         ),
         (
             ["compare", "plant"],
@@ -281,10 +188,7 @@ def test_what_lies_beside_is_offered_for_its_bare_name(
     tmp_path, monkeypatch, capsys, arguments, message
 ):
     monkeypatch.chdir(tmp_path)
-    # read, and not run
-    (tmp_path / "halving.py").write_text("raise SystemExit\nclass Halving(object): pass\n")
     (tmp_path / "plant.yaml").write_text("suite: plant\n")
-    (tmp_path / "wrong.yaml").write_text(SUITE.replace("{name}:Mine", "Halving"))
     (tmp_path / "runs" / "plant").mkdir(parents=True)
     (tmp_path / "runs" / "plant" / "run.json").write_text("{}")
     assert main(arguments) == 2
