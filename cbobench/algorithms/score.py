@@ -23,7 +23,7 @@ from cbobench.algorithms.fitting import (
 )
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
-from cbobench.gp.beliefs import ONE, Belief, BeliefAtPlayed, FunctionBelief, RowStarts
+from cbobench.gp.beliefs import ONE, Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
@@ -189,9 +189,7 @@ class ScoreAlgorithm(Algorithm):
         """Return the values to model, (S, p): f and, if constraints are modelled, g_1, ..., g_m."""
         if not self.models_constraints:
             return feedback.f[:, None]
-        values = np.empty((feedback.f.size, 1 + feedback.g.shape[1]))
-        values[:, 0], values[:, 1:] = feedback.f, feedback.g  # half of what joining them costs
-        return values
+        return np.concatenate([feedback.f[:, None], feedback.g], axis=1)
 
     def told_values(self, feedback: Feedback) -> Array:
         """Return `targets`, in which the prior's mean stands for an f that nobody knows, but for
@@ -264,24 +262,12 @@ class ScoreAlgorithm(Algorithm):
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
-        if self.box is None:
-            self.row_starts = RowStarts(
-                setting.replicates, setting.constraints, self.posterior.mean.shape[2]
-            )
         # What of the history counts; the schedule below sets the rest as at a restart.
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
         self.history: list[Actions] = []
         self.evidence_since = 1
         self.first_own = 1  # the first round whose action this algorithm chooses
-        # Steps of a round that a method leaves out are not called; a watcher may have set one on
-        # the instance.
-        own, cls, base = vars(self), type(self), ScoreAlgorithm
-        self.has_schedule = cls.begin_round is not base.begin_round or "begin_round" in own
-        self.has_begin = cls.begin is not base.begin or "begin" in own
-        self.scores_in_parts = cls.score is base.score
-        self.learns = cls.learn is not base.learn
-        self.may_keep = cls.keeps is not base.keeps or setting.delayed
         self.begin_schedule(setting.horizon)
         self.prepare()
 
@@ -356,32 +342,23 @@ class ScoreAlgorithm(Algorithm):
         self.shown = g_t
 
     def ask(self, t: int) -> Actions:
-        if self.has_schedule:
-            self.begin_round(t)
+        self.begin_round(t)
         self.belief = self.believe(t)
-        if self.has_begin:
-            self.begin(t, self.belief)
+        self.begin(t, self.belief)
         last = None if self.played == 0 else self.chosen
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
-            # A method that scores in parts is spared a call; a watcher may set `score` later than
-            # the start.
-            in_parts = self.scores_in_parts and "score" not in self.__dict__
-            score = self.parts(self.belief).total() if in_parts else self.score(self.belief)
-            mean_shape = self.belief.f.mean.shape  # (S, k), or of several means
-            shape = mean_shape[0], mean_shape[-1]
-            if type(score) is not np.ndarray or score.shape != shape:
-                check_shape(score, shape)
+            score, mean_shape = self.score(self.belief), self.belief.f.mean.shape
+            # (S, k), or of several means
+            check_shape(score, (mean_shape[0], mean_shape[-1]))
             self.chosen = break_ties(score, self.ties.at(t))
             self._scores = score
-        repeats = self.keeps() if self.may_keep else None
+        repeats = self.keeps()
         if repeats is not None and last is not None:
             self.chosen = np.where(
                 repeats if self.box is None else repeats[:, None], last, self.chosen
             )
-        if self.box is None and self.grid_points is None:
-            return self.chosen  # a call less in most rounds
         return self._to_play()
 
     def _to_play(self) -> Actions:
@@ -459,15 +436,12 @@ class ScoreAlgorithm(Algorithm):
         return point, np.where(higher, values[rows, top], achieved)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        # A method that learns nothing is spared the belief at the played action.
-        if self.learns:
-            chosen = self.belief
-            if self.looks_back and self.box is None:
-                chosen = BeliefAtPlayed(chosen, self.row_starts, self.chosen)
-            elif self.looks_back:
-                chosen = self._at_points(self.chosen[:, None])
-            own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
-            self.learn(t, chosen, own_rounds)
+        chosen = self.belief
+        if self.looks_back:
+            played = self.chosen
+            chosen = chosen.at(played) if self.box is None else self._at_points(played[:, None])
+        own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
+        self.learn(t, chosen, own_rounds)
         self.condition(t, feedback)
         if self.box is not None:
             self._keep_point()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -377,12 +377,6 @@ class Large(Scattered):
         )
 
 
-@cache
-def _row_starts(replicates: int, n: int) -> NDArray[np.intp]:
-    """Return where each row of an array (replicates, n) begins in its flat form."""
-    return n * np.arange(replicates)
-
-
 def smallest(values: Array, count: int) -> NDArray[np.intp]:
     """Return indices of the smallest of values (..., k), (..., count), ascending; of equal values
     the first count.
@@ -405,7 +399,6 @@ TIED = 1e-10
 # a range counts up to this multiple of the best score, as a huge price on some actions widens it
 OF_BEST = 100.0
 ROUNDED = 1e-14  # of the best score: the range of a plateau may be nothing but rounding
-WIDEST = 2 * (TIED * OF_BEST + ROUNDED)  # of the best score: what falls shorter ties with none
 
 
 def tie_widths(score: Array, top: Array) -> Array:
@@ -458,31 +451,21 @@ def break_ties(
     Raises:
         CellFailure: a score is not a number, or every score of a replicate is minus infinity.
     """
-    replicates, n = score.shape
-    rows = _row_starts(replicates, n)
     best = score.argmax(axis=1)  # in a row with a NaN, its position
-    top = score.reshape(-1)[rows + best]
-    least = top[top.argmin()]  # a NaN, if there is one
-    if not least > -np.inf:
-        s = int((~(top > -np.inf)).argmax())
+    top = score[np.arange(len(score)), best]
+    wrong = ~(top > -np.inf)
+    if wrong.any():
+        s = int(wrong.argmax())
         problem = (
             "is not a number"
             if np.isnan(top[s])
             else "is minus infinity everywhere: no action is allowed"
         )
         raise CellFailure(f"the score of replicate {s} {problem}")
-    if widths is None:
-        limit = top * (1 - WIDEST)
-        if least < 0:
-            limit = np.minimum(limit, top * (1 + WIDEST))
-        near = score >= limit[:, None]
-        if near.reshape(-1).nonzero()[0].size == replicates:
-            return best  # nothing ties, whatever the range, which takes as long again to find
-        widths = tie_widths(score, top)
+    widths = tie_widths(score, top) if widths is None else widths
     tied = score >= (top - widths)[:, None]
-    hits = tied.reshape(-1).nonzero()[0]
-    if hits.size == replicates:
+    if np.count_nonzero(tied) == len(score):
         return best
-    per_row = np.bincount(hits // n, minlength=replicates)
+    per_row = tied.sum(axis=1)
     chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)
-    return np.asarray(hits[chosen] - rows)
+    return np.asarray(tied.nonzero()[1][chosen])

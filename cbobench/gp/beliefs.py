@@ -9,7 +9,7 @@ and Appendix C (RandGP-UCB).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from cbobench.gp.posteriors.interface import Posterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 ONE = np.ones((1, 1))
+Optional = TypeVar("Optional", Array, Array | None)
 
 
 @dataclass(slots=True)
@@ -41,6 +42,15 @@ class FunctionBelief:
     width: Array = field(default_factory=lambda: ONE)
     path: Array | None = None
 
+    def at(self, actions: NDArray[np.intp]) -> FunctionBelief:
+        """Return the belief at one action per replicate, (S,)."""
+        return FunctionBelief(
+            _take(self.mean, actions),
+            _take(self.deviation, actions),
+            self.width,
+            _take(self.path, actions),
+        )
+
 
 @dataclass(slots=True)
 class Belief:
@@ -51,77 +61,29 @@ class Belief:
         g: arrays (S, m, k); None for a learner that models no constraint.
         shown: the round's constraint function g_t at the candidates, (S, m, k), under full
             information.
-        constraint: `g`, for algorithms that always model it.
     """
 
     f: FunctionBelief
     g: FunctionBelief | None
     shown: Array | None = None
-    constraint: FunctionBelief = field(init=False, repr=False, compare=False)
-
-    def __init__(
-        self, f: FunctionBelief, g: FunctionBelief | None, shown: Array | None = None
-    ) -> None:
-        self.f, self.g, self.shown = f, g, shown
-        if g is not None:  # without it, reading `constraint` is an error
-            self.constraint = g
-
-
-class RowStarts:
-    """Where the rows of replicates are: their starts in flat arrays over n actions, (S, 1), and
-    their indices beside those of m constraints.
-    """
-
-    def __init__(self, replicates: int, constraints: int, n: int) -> None:
-        self.of_f = n * np.arange(replicates)[:, None]
-        self.of_g = np.arange(replicates)[:, None, None], np.arange(constraints)[:, None]
-
-
-class BeliefAtPlayed(Belief):
-    """A belief at one action per replicate: f arrays (S, 1), g arrays (S, m, 1).
-
-    Each part is taken when it is read, because most methods read one.
-
-    Args:
-        belief: over all actions.
-        starts: of the rows of its arrays.
-        actions: (S,).
-    """
-
-    __slots__ = ("actions", "belief", "starts")
-
-    def __init__(self, belief: Belief, starts: RowStarts, actions: NDArray[np.intp]) -> None:
-        self.belief, self.starts, self.actions = belief, starts, actions[:, None]
 
     @property
-    def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
-        f, index = self.belief.f, self.starts.of_f + self.actions
-        path = None if f.path is None else f.path.reshape(-1)[index]
-        return FunctionBelief(
-            f.mean.reshape(-1)[index], f.deviation.reshape(-1)[index], f.width, path
-        )
+    def constraint(self) -> FunctionBelief:
+        """`g`, for algorithms that always model it."""
+        assert self.g is not None
+        return self.g
 
-    @property
-    def g(self) -> FunctionBelief | None:  # type: ignore[override]
-        return None if self.belief.g is None else self.constraint
+    def at(self, actions: NDArray[np.intp]) -> Belief:
+        """Return the belief at one action per replicate, (S,): f arrays (S, 1), g arrays (S, m,
+        1).
+        """
+        g = None if self.g is None else self.g.at(actions)
+        return Belief(self.f.at(actions), g, _take(self.shown, actions))
 
-    @property
-    def constraint(self) -> FunctionBelief:  # type: ignore[override]
-        # Means are a part of an array, of which a flat form would be a copy.
-        g, index = self.belief.constraint, (*self.starts.of_g, self.actions[:, None])
-        shared = g.deviation.shape[1] == 1  # one covariance for all constraints
-        deviation = (
-            g.deviation.reshape(-1)[(self.starts.of_f + self.actions)[:, None]]
-            if shared
-            else g.deviation[index]
-        )
-        path = None if g.path is None else g.path[index]
-        return FunctionBelief(g.mean[index], deviation, g.width, path)
 
-    @property
-    def shown(self) -> Array | None:  # type: ignore[override]
-        values = self.belief.shown
-        return None if values is None else values[(*self.starts.of_g, self.actions[:, None])]
+def _take(values: Optional, actions: NDArray[np.intp]) -> Optional:
+    """Return the values (S, ..., k) at one action per replicate, (S, ..., 1)."""
+    return None if values is None else values[np.arange(len(actions)), ..., actions][..., None]
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
@@ -164,12 +126,9 @@ class UCB(Explore):
         self.sign = sign
 
     def __call__(self, belief: FunctionBelief) -> Array:
-        bonus = belief.width * belief.deviation
-        return (
-            np.add(belief.mean, bonus, out=bonus)
-            if self.sign > 0
-            else np.subtract(belief.mean, bonus, out=bonus)
-        )
+        estimate = (self.sign * belief.width) * belief.deviation
+        estimate += belief.mean
+        return estimate
 
 
 class Thompson(Explore):
@@ -192,8 +151,9 @@ class Thompson(Explore):
 
     def __call__(self, belief: FunctionBelief) -> Array:
         assert belief.path is not None
-        bonus = belief.width * belief.path
-        return np.add(belief.mean, bonus, out=bonus)
+        estimate = belief.width * belief.path
+        estimate += belief.mean
+        return estimate
 
 
 class RandUCB(Explore):
@@ -235,5 +195,6 @@ class RandUCB(Explore):
         self.z = z[..., None]
 
     def __call__(self, belief: FunctionBelief) -> Array:
-        bonus = (self.z * belief.width) * belief.deviation
-        return np.add(belief.mean, bonus, out=bonus)
+        estimate = (self.z * belief.width) * belief.deviation
+        estimate += belief.mean
+        return np.asarray(estimate)

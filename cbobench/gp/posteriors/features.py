@@ -81,7 +81,6 @@ class FeaturePosterior(SharedPosterior):
         self.prior = np.maximum(
             (features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR
         )
-        self._by_action = features.flags.c_contiguous
         self.by_rank = np.ascontiguousarray(features.T)  # no copy for a large set
         self.rank = features.shape[1] if rank is None else rank
         self.replicates = replicates
@@ -89,7 +88,6 @@ class FeaturePosterior(SharedPosterior):
         self._outer_factor = Outer(replicates, self.rank, self.rank)
         n = len(self.prior)
         self._outer_mean = Outer(replicates, functions, n)
-        self._offsets = n * np.arange(replicates * functions).reshape(replicates, functions)
         self.reset(lam)
 
     def reset(self, lam: float | None = None) -> None:
@@ -122,16 +120,11 @@ class FeaturePosterior(SharedPosterior):
             gained *= mask
         column = self._spread(lu)  # posterior covariance with the action / total, (S, n)
         residual = (values - self._mean_at(actions)) / total
-        # `Outer` twice, written out: every round of most methods passes here.
-        outer = self._outer_mean
-        outer.left[:, :, 0], outer.right[:, 0] = residual, column
-        self.mean += np.matmul(outer.left, outer.right, out=outer.product)
+        self.mean += self._outer_mean(residual, column)
         column *= column
         self.variance -= column
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
-        outer = self._outer_factor
-        outer.left[:, :, 0], outer.right[:, 0] = lu, u[:, 0] / (total + self._root)
-        self.factor -= np.matmul(outer.left, outer.right, out=outer.product)
+        self.factor -= self._outer_factor(lu, u[:, 0] / (total + self._root))
         self.gain += gained
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
@@ -142,9 +135,6 @@ class FeaturePosterior(SharedPosterior):
 
     def _phi(self, actions: NDArray[Any]) -> Array:
         """Return the features of one action per replicate, (S, r)."""
-        if self._by_action:
-            return self.features.take(actions, axis=0)
-        # `take` would first copy the whole view
         return np.ascontiguousarray(self.features[actions])
 
     def _spread(self, weights: Array) -> Array:
@@ -153,7 +143,7 @@ class FeaturePosterior(SharedPosterior):
 
     def _mean_at(self, actions: NDArray[Any]) -> Array:
         """Return means (S, p) at one action per replicate."""
-        return self.mean.reshape(-1)[self._offsets + actions[:, None]]
+        return self.mean[np.arange(self.replicates), :, actions]
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
