@@ -11,14 +11,13 @@ import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 
 import cbobench
 from cbobench.problems.data import DATA_SETS
-from tests.conftest import ROOT, is_in_tenth, pytest_xdist_make_scheduler
+from tests.conftest import ROOT
 
 PACKAGE = Path(cbobench.__file__).parent
 FILES = sorted(
@@ -349,31 +348,6 @@ def test_no_total_rises(tmp_path):
     assert raised == ["['cbobench', 'tests']"]
 
 
-TORN = re.compile(r"^[)\]}, ]*[)\]}][,:]?  #(?! fmt: skip| noqa| type: )")
-
-
-def torn_comments(path):
-    """Comments behind the bracket that closes a statement: the formatter has torn them from the
-    line they are about.
-    """
-    lines = path.read_text().splitlines()
-    return [f"{path}:{number}" for number, line in enumerate(lines, 1) if TORN.match(line.strip())]
-
-
-def test_comments_stand_before_what_they_are_about(tmp_path):
-    scripts = [
-        path
-        for folder in ("tests", "analysis", "benchmarks", "docs")
-        for path in (ROOT / folder).rglob("*.py")
-    ]
-    assert [line for path in [*FILES, *scripts] for line in torn_comments(path)] == []
-    torn = tmp_path / "torn.py"
-    torn.write_text(
-        "a = (\n    1,\n)  # one\nb = [\n    f(\n    )  # two\n]  # fmt: skip\nc = ()  # three\n"
-    )
-    assert torn_comments(torn) == [f"{torn}:3", f"{torn}:6"]
-
-
 ARGUMENT = re.compile(r"    (\w+(?:, \w+)*):(?: |$)")
 
 
@@ -417,60 +391,6 @@ def test_docstrings_name_the_arguments_that_there_are(tmp_path):
         "    h: int\n\n    def __init__(self, a): ...\n"
     )
     assert [line.split(" ")[-1] for line in unknown_arguments(wrong)] == ["c", "e"]
-
-
-NONE = re.compile(r"[;,] (or )?None (if|where|for|unless|of)\b")
-
-
-def untrue_nones(path):
-    """Functions whose docstring begins by saying when they return None, though their annotation has
-    no None.
-    """
-    for node in nodes_of(path):
-        if isinstance(node, ast.FunctionDef) and node.returns is not None:
-            summary = (ast.get_docstring(node) or "").partition("\n\n")[0]
-            if NONE.search(" ".join(summary.split())) and not re.search(
-                "None|Any", ast.unparse(node.returns)
-            ):
-                yield f"{path}:{node.lineno} {node.name} returns no None"
-
-
-def test_docstrings_promise_no_none_that_never_comes(tmp_path):
-    assert [line for path in FILES for line in untrue_nones(path)] == []
-    (wrong := tmp_path / "wrong.py").write_text(
-        'def f() -> str:\n    """Return x; None if y."""\n\ndef g() -> str | None:\n    '
-        '"""Return x; None if y."""\n'
-    )
-    assert [*untrue_nones(wrong)] == [f"{wrong}:1 f returns no None"]
-
-
-def with_many_parameters(path):
-    """Functions of a file that take more than seven parameters."""
-    for function in [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]:
-        arguments = function.args
-        listed = [
-            *arguments.posonlyargs,
-            *arguments.args,
-            *arguments.kwonlyargs,
-            arguments.vararg,
-            arguments.kwarg,
-        ]
-        count = sum(
-            argument is not None and argument.arg not in ("self", "cls") for argument in listed
-        )
-        if count > 7:
-            yield (
-                f"{path}:{function.lineno} {function.name} takes {count} parameters: which "
-                "belong together?"
-            )
-
-
-def test_functions_have_few_parameters(tmp_path):
-    assert [line for path in FILES for line in with_many_parameters(path)] == []
-    (many := tmp_path / "many.py").write_text("def many(self, a, b, c, d, *e, f, g, h=1): ...\n")
-    assert [*with_many_parameters(many)] == [
-        f"{many}:1 many takes 8 parameters: which belong together?"
-    ]
 
 
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time"}
@@ -617,27 +537,3 @@ def test_no_data_without_a_licence():
     data_files = {data_set.file for data_set in DATA_SETS.values()}
     assert not {p.name for top in ours for p in (top, *top.rglob("*"))} & data_files
     assert data_files <= {*(ROOT / ".gitignore").read_text().splitlines()}
-
-
-def test_a_file_that_shares_a_fixture_keeps_to_one_worker():
-    """As the scheduler of a parallel run sees it, which no mark reaches with every pytest."""
-    pytest.importorskip("xdist")
-    options = {"dist": "loadgroup", "tx": ["popen", "popen"]}
-    scheduler = pytest_xdist_make_scheduler(SimpleNamespace(getvalue=options.get), None)
-    for test, group in (
-        ("tests/sweep/test_run.py::test_a", "tests/sweep/test_run.py"),
-        ("tests/sweep/test_run.py::test_b[a::b@c]", "tests/sweep/test_run.py"),
-        ("tests/sweep/test_token.py::test_a", "clusters"),
-        ("tests/sweep/test_cluster.py::test_b", "clusters"),
-        ("tests/gp/test_fit.py::test_a[1]", "tests/gp/test_fit.py::test_a[1]"),
-    ):
-        assert scheduler._split_scope(test) == group
-
-
-def test_words_choose_every_tenth_test():
-    tests = [f"tests/test_a.py::test_b[{i}]" for i in range(1000)]
-    days = [
-        {test for test in tests if is_in_tenth(test, f"2026-01-{day:02}")} for day in range(1, 32)
-    ]
-    assert all(60 < len(chosen) < 140 for chosen in days)
-    assert len(set.union(*days)) > 900

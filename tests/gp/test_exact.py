@@ -68,8 +68,9 @@ def check(moments, truth, tolerance=1e-6):
     np.testing.assert_allclose(np.sqrt(variance), np.sqrt(v).astype(float), atol=tolerance, rtol=0)
 
 
-def check_box(posterior, box, points, values, lam, s=0, function=0, tolerance=1e-6):
-    """At the candidates, and between them by `at` and by jets."""
+def check_box(posterior, box, points, values, lam, which=(0, 0), tolerance=1e-6):
+    """At the candidates, and between them by `at` and by jets; which replicate and function."""
+    s, function = which
     between = np.concatenate([points[-3:] + 1e-4, [[0.3, 0.9]]]).clip(0, 1)
     truth = exact(box.kernel, points, values, lam, np.concatenate([box.candidates, between]))
     places = np.tile(between, (len(posterior.gain), 1, 1))
@@ -130,8 +131,7 @@ def test_delays_are_exact(name, lengthscale):
                 points[has_arrived, 1],
                 values[has_arrived, 1, 0],
                 lam,
-                s=1,
-                function=1,
+                (1, 1),
             )
 
 
@@ -147,7 +147,7 @@ def test_values_that_are_revealed_later_are_exact(name, lengthscale):
             revealed[t - LAG - 1] = values[t - LAG - 1, 0, 0]
             posterior.reveal(0, t - LAG, points[t - LAG - 1], 1, revealed[t - LAG - 1])
         if t % 9 == 0:
-            check_box(posterior, box, points[:t, 0], revealed[:t], lam, function=1)
+            check_box(posterior, box, points[:t, 0], revealed[:t], lam, (0, 1))
             assert not posterior.mean[0, 0].any()
 
 
@@ -189,7 +189,7 @@ def test_noise_may_cross_the_line_for_one_replicate_and_back(window):
             np.testing.assert_array_equal(moving.variance[s], still.variance[s])
         if t in (15, 29, 35, 59):
             held = slice(max(0, t + 1 - window), t + 1)
-            check_box(moving, box, points[held, 1], values[held, 1, 0], small, s=1)
+            check_box(moving, box, points[held, 1], values[held, 1, 0], small, (1, 0))
 
 
 @pytest.mark.parametrize(("lam", "noise"), [(1e-14, 0.0), (1e-10, 0.01)])
