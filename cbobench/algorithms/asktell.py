@@ -32,6 +32,7 @@ In mine.py beside a suite, this is `mine:Mine` there.
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
@@ -236,30 +237,14 @@ class AskTell(OneRun):
         """
         # On a finite set a whole number is an index; elsewhere it is no point.
         index = _index(answer)
-        if index is not None and self.given.n is not None:
-            if not 0 <= index < self.given.n:
-                self._refuse(
-                    f"{method} gave the index {index}; it must give 0 to {self.given.n - 1}"
-                )
+        if index is not None and self.given.n is not None and 0 <= index < self.given.n:
             return index
-        try:
-            x = np.array(answer, dtype=np.float64)
-        except (TypeError, ValueError):
+        x = np.array([np.nan])
+        if self.given.n is None or self.given.points is not None:
+            with suppress(TypeError, ValueError):
+                x = np.array(answer, dtype=np.float64)
+        if x.shape != (self.given.d,) or not np.isfinite(x).all():
             self._refuse(f"{method} gave {show(answer)}; it must give {self._allowed_answer}")
-        if self.given.n is not None and self.given.points is None:
-            why = "the actions have no coordinates"
-            self._refuse(
-                f"{method} gave {show(answer)}; {why}: it must give {self._allowed_answer}"
-            )
-        if x.shape != (self.given.d,):
-            self._refuse(
-                f"{method} gave {show(answer)} of shape {x.shape}; it must give "
-                f"{self._allowed_answer}"
-            )
-        if not np.isfinite(x).all():
-            self._refuse(
-                f"{method} gave {show(x.tolist())}; every coordinate must be a finite number"
-            )
         # Libraries round: what lies a hair outside is meant to lie on the face.
         low, high = self.given.low, self.given.high
         side = high - low
@@ -277,8 +262,8 @@ class AskTell(OneRun):
     @property
     def _allowed_answer(self) -> str:
         n, d = self.given.n, self.given.d
-        point = f"a point of shape {(d,)}"
-        return point if n is None else f"an index in 0..{n - 1}" + (f", or {point}" if d else "")
+        point = f"a point of {d} finite numbers, shape {(d,)}"
+        return point if n is None else f"an index, 0 to {n - 1}" + (f", or {point}" if d else "")
 
     def _refuse(self, problem: str) -> NoReturn:
         raise CellFailure(f"{self.name or type(self).__name__}: {problem}")

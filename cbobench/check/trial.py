@@ -101,21 +101,20 @@ class Trial:
             Broken: any error.
         """
         names = (self.problem, self.place, self.algorithm(), self.name)
-        with _small_heap():
-            play, told = Play(*names, SEEDS, self.horizon), None
-            # What is shown on a box is a function, and numbers cannot replace it.
-            shows = "full information of the constraints" in self.problem.offers()
-            if not (self.cls.reference or (shows and self.place == "a box")):
-                told = record(play)
-            with seed_global_generators(2):
-                arrays = play_to_arrays(play)
-            # The play holds f and g: it must be gone before a replay looks for them.
-            del play
-            if told is not None:
-                told[1].inner = None
-                if isinstance(told[0].slopes, Table):
-                    told[0].slopes.slopes = None
-            gc.collect()
+        play, told = Play(*names, SEEDS, self.horizon), None
+        # What is shown on a box is a function, and numbers cannot replace it.
+        shows = "full information of the constraints" in self.problem.offers()
+        if not (self.cls.reference or (shows and self.place == "a box")):
+            told = record(play)
+        with seed_global_generators(2):
+            arrays = play_to_arrays(play)
+        # The play holds f and g: it must be gone before a replay looks for them.
+        del play
+        if told is not None:
+            told[1].inner = None
+            if isinstance(told[0].slopes, Table):
+                told[0].slopes.slopes = None
+        gc.collect()
         return Reference(arrays, None, told)
 
     @cached_property
@@ -303,18 +302,6 @@ def record(play: Play) -> tuple[Setting, Tape]:
     table = None if setting.slopes is None else Table(setting.slopes)
     play.channel, play.setting = tape, replace(setting, slopes=table)
     return play.setting, tape
-
-
-@contextmanager
-def _small_heap() -> Iterator[None]:
-    """Let the garbage collector look at new objects alone: to look at all of a process takes a
-    tenth of a second.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 # What is not the class's own ----------------------------------------------------------------------

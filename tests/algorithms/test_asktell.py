@@ -130,14 +130,14 @@ def test_a_recommendation_may_wait():
 
 
 WRONG = {
-    "shape (3,)": (BOX, [1, 2, 3]),
-    "shape (2,)": (BOX, 0.5),
-    "finite number": (BOX, [np.nan, 1.0]),
+    "[1, 2, 3]; it must give a point of 2 finite numbers, shape (2,)": (BOX, [1, 2, 3]),
+    "0.5; it must give": (BOX, 0.5),
+    "[nan, 1.0]; it must give": (BOX, [np.nan, 1.0]),
     "x[1] = 99": (BOX, [1.0, 99.0]),
-    "it must give a point": (BOX, "here"),
-    "the index 49; it must give 0 to 48": (POINTS, 49),
-    "an index in 0..48, or a point": (POINTS, None),
-    "no coordinates": (SENSORS, [1.0]),
+    "'here'; it must give": (BOX, "here"),
+    "49; it must give an index, 0 to 48, or a point": (POINTS, 49),
+    "None; it must give": (POINTS, None),
+    "[1.0]; it must give an index, 0 to ": (SENSORS, [1.0]),
 }
 
 
