@@ -373,7 +373,6 @@ class QueueStability(BoxProblem):
         f=-2.8192752590764103,
         slater=22.917878338883117,
         share=0.9140096436,
-        accuracy=1e-9,
         how="scan of the boundary g = 0 and bounded scalar minimisation",
         binds=True,
     )

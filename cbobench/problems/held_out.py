@@ -18,10 +18,9 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems import PROBLEMS
 from cbobench.problems.best_known import KEANE_20
-from cbobench.problems.box import Reference
-from cbobench.problems.high_dimensional import Keane, keane_reference, longer
+from cbobench.problems.box import Reference, define, join, split
+from cbobench.problems.high_dimensional import define_keane
 from cbobench.problems.literature import PublishedProblem
 
 CEC = "Liang et al. (2006), CEC 2006"
@@ -43,23 +42,15 @@ class HeldOut(PublishedProblem):
     noise_g: float = without_noise("every g_j")
 
 
-@PROBLEMS.register("cec-g1")
-@dataclass(kw_only=True)
-class G1(HeldOut):
-    """Problem g01 of CEC 2006: a concave quadratic cost under nine linear constraints, in 13
-    dimensions.
-
-    Cost 5 Σ_(i<=4) (x_i - x_i²) - Σ_(i>=5) x_i. Published: -15.
-    """
-
-    source = f"{CEC}, g01"
-    about = "13-dimensional, nine linear constraints, concave cost, feasible on 0.0002 % of the box"
-
-    lengthscale: float = longer(13)
-
-    low, high = (0.0,) * 13, (1.0,) * 9 + (100.0,) * 3 + (1.0,)
-    m = 9
-    reference = Reference(
+@define(
+    "cec-g1",
+    HeldOut,
+    source=f"{CEC}, g01",
+    about="13-dimensional, nine linear constraints, concave cost, feasible on 0.0002 % of the box",
+    low=(0.0,) * 13,
+    high=(1.0,) * 9 + (100.0,) * 3 + (1.0,),
+    m=9,
+    reference=Reference(
         x=(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 1.0),
         f=15.0,
         slater=3.0,
@@ -67,128 +58,112 @@ class G1(HeldOut):
         accuracy=1e-12,
         how="as published; the ends of multistart SLSQP agree; g_1, g_2, g_3, g_7, g_8, g_9 active",
         binds=True,
-    )
+    ),
+)
+def cec_g1(x: Array) -> Array:
+    """Problem g01 of CEC 2006: a concave quadratic cost under nine linear constraints, in 13
+    dimensions.
 
-    def formula(self, x: Array) -> Array:
-        bent, rest = np.ascontiguousarray(x[..., :4]), np.ascontiguousarray(x[..., 4:])
-        cost = 5 * (bent - bent * bent).sum(axis=-1) - rest.sum(axis=-1)
-        x = np.moveaxis(x, -1, 0)
-        pairs = [
-            2 * x[i] + 2 * x[j] + x[9 + i] + x[9 + j] - 10 for i, j in ((0, 1), (0, 2), (1, 2))
-        ]
-        single = [x[9 + i] - 8 * x[i] for i in range(3)]
-        double = [x[9 + i] - 2 * x[3 + 2 * i] - x[4 + 2 * i] for i in range(3)]
-        return np.stack([-cost, *pairs, *single, *double], axis=-1)
+    Cost 5 Σ_(i<=4) (x_i - x_i²) - Σ_(i>=5) x_i. Published: -15.
+    """
+    bent, rest = np.ascontiguousarray(x[..., :4]), np.ascontiguousarray(x[..., 4:])
+    cost = 5 * (bent - bent * bent).sum(axis=-1) - rest.sum(axis=-1)
+    x = np.moveaxis(x, -1, 0)
+    pairs = [2 * x[i] + 2 * x[j] + x[9 + i] + x[9 + j] - 10 for i, j in ((0, 1), (0, 2), (1, 2))]
+    single = [x[9 + i] - 8 * x[i] for i in range(3)]
+    double = [x[9 + i] - 2 * x[3 + 2 * i] - x[4 + 2 * i] for i in range(3)]
+    return join(-cost, *pairs, *single, *double)
 
 
-@PROBLEMS.register("cec-g2")
-@dataclass(kw_only=True)
-class G2(Keane):
-    """Problem g02 of CEC 2006: Keane's bump in 20 dimensions, as `keane-10`.
+cec_g2 = define_keane(
+    "cec-g2",
+    KEANE_20,
+    0.8036191041255872,
+    0.999965,
+    source=f"{CEC}, g02: Keane (1994), 20 dimensions",
+    about="20-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
+    "one is active",
+    noise_f=without_noise("f"),
+    noise_g=without_noise("every g_j"),
+    __doc__="""Problem g02 of CEC 2006: Keane's bump in 20 dimensions, as `keane-10`.
 
     The family is that of `keane-10`, which has been shown before; these 20
     dimensions have not. Published: -0.803619104.
-    """
-
-    source = f"{CEC}, g02: Keane (1994), 20 dimensions"
-    about = (
-        "20-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
-        "one is active"
-    )
-
-    noise_f: float = without_noise("f")
-    noise_g: float = without_noise("every g_j")
-    lengthscale: float = longer(20)
-
-    low, high = (0.0,) * 20, (10.0,) * 20
-    reference = keane_reference(KEANE_20, 0.8036191041255872, 0.999965)
+    """,
+)
 
 
-@PROBLEMS.register("cec-g4")
-@dataclass(kw_only=True)
-class G4(HeldOut):
+@define(
+    "cec-g4",
+    HeldOut,
+    source=f"{CEC}, g04",
+    about="five-dimensional, six bilinear constraints, feasible on 27 % of the box",
+    low=(78.0, 33.0, 27.0, 27.0, 27.0),
+    high=(102.0, 45.0, 45.0, 45.0, 45.0),
+    m=6,
+    reference=Reference(
+        x=(78.0, 33.0, 29.99525602568159, 45.0, 36.77581290578821),
+        f=30665.53867178332,
+        slater=2.5,
+        share=0.2699,
+        how="multistart SLSQP; g_1, g_6 and three sides active",
+        binds=True,
+    ),
+)
+def cec_g4(x: Array) -> Array:
     """Problem g04 of CEC 2006: Himmelblau's nonlinear problem, three quantities between two bounds
     each.
 
     Published: -30665.53867.
     """
+    a, b, c, d, e = split(x)
+    cost = 5.3578547 * c * c + 0.8356891 * a * e + 37.293239 * a - 40792.141
+    first = 85.334407 + 0.0056858 * b * e + 0.0006262 * a * d - 0.0022053 * c * e
+    second = 80.51249 + 0.0071317 * b * e + 0.0029955 * a * b + 0.0021813 * c * c
+    third = 9.300961 + 0.0047026 * c * e + 0.0012547 * a * c + 0.0019085 * c * d
+    g = [first - 92, -first, second - 110, 90 - second, third - 25, 20 - third]
+    return join(-cost, *g)
 
-    source = f"{CEC}, g04"
-    about = "five-dimensional, six bilinear constraints, feasible on 27 % of the box"
 
-    low, high = (78.0, 33.0, 27.0, 27.0, 27.0), (102.0, 45.0, 45.0, 45.0, 45.0)
-    m = 6
-    reference = Reference(
-        x=(78.0, 33.0, 29.99525602568159, 45.0, 36.77581290578821),
-        f=30665.53867178332,
-        slater=2.5,
-        share=0.2699,
-        accuracy=1e-09,
-        how="multistart SLSQP; g_1, g_6 and three sides active",
+@define(
+    "cec-g6",
+    HeldOut,
+    source=f"{CEC}, g06",
+    about=f"two-dimensional, sickle between two circles, 0.007 % of the box; {SEEN}",
+    low=(13.0, 0.0),
+    high=(100.0, 100.0),
+    m=2,
+    reference=Reference(
+        x=(14.094999999999994, 0.8429607892154639),
+        f=6961.813875580155,
+        slater=0.952512765113,
+        share=6.57e-05,
+        how="multistart SLSQP; the tip of the sickle, g_1 and g_2 active",
         binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b, c, d, e = np.moveaxis(x, -1, 0)
-        cost = 5.3578547 * c * c + 0.8356891 * a * e + 37.293239 * a - 40792.141
-        first = 85.334407 + 0.0056858 * b * e + 0.0006262 * a * d - 0.0022053 * c * e
-        second = 80.51249 + 0.0071317 * b * e + 0.0029955 * a * b + 0.0021813 * c * c
-        third = 9.300961 + 0.0047026 * c * e + 0.0012547 * a * c + 0.0019085 * c * d
-        g = [first - 92, -first, second - 110, 90 - second, third - 25, 20 - third]
-        return np.stack([-cost, *g], axis=-1)
-
-
-@PROBLEMS.register("cec-g6")
-@dataclass(kw_only=True)
-class G6(HeldOut):
+    ),
+)
+def cec_g6(x: Array) -> Array:
     """Problem g06 of CEC 2006: a cubic cost between two circles that nearly touch.
 
     Looked at when the step of our methods to the boundary was chosen, so not held out in the strict
     sense. Published: -6961.813876.
     """
-
-    source = f"{CEC}, g06"
-    about = f"two-dimensional, sickle between two circles, 0.007 % of the box; {SEEN}"
-
-    low, high = (13.0, 0.0), (100.0, 100.0)
-    m = 2
-    reference = Reference(
-        x=(14.094999999999994, 0.8429607892154639),
-        f=6961.813875580155,
-        slater=0.952512765113,
-        share=6.57e-05,
-        accuracy=1e-09,
-        how="multistart SLSQP; the tip of the sickle, g_1 and g_2 active",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        p, q = a - 10, b - 20
-        outside = 100 - (a - 5) * (a - 5) - (b - 5) * (b - 5)
-        inside = (a - 6) * (a - 6) + (b - 5) * (b - 5) - 82.81
-        return np.stack([-(p * p * p + q * q * q), outside, inside], axis=-1)
+    a, b = split(x)
+    p, q = a - 10, b - 20
+    outside = 100 - (a - 5) * (a - 5) - (b - 5) * (b - 5)
+    inside = (a - 6) * (a - 6) + (b - 5) * (b - 5) - 82.81
+    return join(-(p * p * p + q * q * q), outside, inside)
 
 
-@PROBLEMS.register("cec-g7")
-@dataclass(kw_only=True)
-class G7(HeldOut):
-    """Problem g07 of CEC 2006: a convex quadratic cost under three linear and five quadratic
-    constraints.
-
-    Published: 24.30620907.
-    """
-
-    source = f"{CEC}, g07"
-    about = (
-        "ten-dimensional, eight constraints, six of them active, feasible on 0.0001 % of the box"
-    )
-
-    lengthscale: float = longer(10)
-
-    low, high = (-10.0,) * 10, (10.0,) * 10
-    m = 8
-    reference = Reference(
+@define(
+    "cec-g7",
+    HeldOut,
+    source=f"{CEC}, g07",
+    about="ten-dimensional, eight constraints, six of them active, feasible on 0.0001 % of the box",
+    low=(-10.0,) * 10,
+    high=(10.0,) * 10,
+    m=8,
+    reference=Reference(
         x=(
             2.171996371248145,
             2.363682973612594,
@@ -204,77 +179,72 @@ class G7(HeldOut):
         f=-24.306209068179808,
         slater=16.4484669533,
         share=1.07e-06,
-        accuracy=1e-09,
         how="multistart SLSQP; g_1 to g_6 active; convex",
         binds=True,
-    )
+    ),
+)
+def cec_g7(x: Array) -> Array:
+    """Problem g07 of CEC 2006: a convex quadratic cost under three linear and five quadratic
+    constraints.
 
-    def formula(self, x: Array) -> Array:
-        a, b, c, d, e, f, g, h, i, j = np.moveaxis(x, -1, 0)
-        cost = a * a + b * b + a * b - 14 * a - 16 * b + (c - 10) * (c - 10) + 45
-        cost = cost + 4 * (d - 5) * (d - 5) + (e - 3) * (e - 3) + 2 * (f - 1) * (f - 1) + 5 * g * g
-        cost = cost + 7 * (h - 11) * (h - 11) + 2 * (i - 10) * (i - 10) + (j - 7) * (j - 7)
-        rules = [
-            4 * a + 5 * b - 3 * g + 9 * h - 105,
-            10 * a - 8 * b - 17 * g + 2 * h,
-            -8 * a + 2 * b + 5 * i - 2 * j - 12,
-            3 * (a - 2) * (a - 2) + 4 * (b - 3) * (b - 3) + 2 * c * c - 7 * d - 120,
-            5 * a * a + 8 * b + (c - 6) * (c - 6) - 2 * d - 40,
-            a * a + 2 * (b - 2) * (b - 2) - 2 * a * b + 14 * e - 6 * f,
-            0.5 * (a - 8) * (a - 8) + 2 * (b - 4) * (b - 4) + 3 * e * e - f - 30,
-            -3 * a + 6 * b + 12 * (i - 8) * (i - 8) - 7 * j,
-        ]
-        return np.stack([-cost, *rules], axis=-1)
+    Published: 24.30620907.
+    """
+    a, b, c, d, e, f, g, h, i, j = split(x)
+    cost = a * a + b * b + a * b - 14 * a - 16 * b + (c - 10) * (c - 10) + 45
+    cost = cost + 4 * (d - 5) * (d - 5) + (e - 3) * (e - 3) + 2 * (f - 1) * (f - 1) + 5 * g * g
+    cost = cost + 7 * (h - 11) * (h - 11) + 2 * (i - 10) * (i - 10) + (j - 7) * (j - 7)
+    rules = [
+        4 * a + 5 * b - 3 * g + 9 * h - 105,
+        10 * a - 8 * b - 17 * g + 2 * h,
+        -8 * a + 2 * b + 5 * i - 2 * j - 12,
+        3 * (a - 2) * (a - 2) + 4 * (b - 3) * (b - 3) + 2 * c * c - 7 * d - 120,
+        5 * a * a + 8 * b + (c - 6) * (c - 6) - 2 * d - 40,
+        a * a + 2 * (b - 2) * (b - 2) - 2 * a * b + 14 * e - 6 * f,
+        0.5 * (a - 8) * (a - 8) + 2 * (b - 4) * (b - 4) + 3 * e * e - f - 30,
+        -3 * a + 6 * b + 12 * (i - 8) * (i - 8) - 7 * j,
+    ]
+    return join(-cost, *rules)
 
 
-@PROBLEMS.register("cec-g8")
-@dataclass(kw_only=True)
-class G8(HeldOut):
+@define(
+    "cec-g8",
+    HeldOut,
+    source=f"{CEC}, g08",
+    about="two-dimensional, many local optima, feasible on 0.86 % of the box, constraints inactive "
+    "at the optimum",
+    low=(0.0, 0.0),
+    high=(10.0, 10.0),
+    m=2,
+    reference=Reference(
+        x=(1.2279713536534498, 4.245373366522264),
+        f=0.09582504141803586,
+        slater=0.580500371785,
+        share=0.00856,
+        how="multistart SLSQP; no constraint active",
+        binds=True,
+    ),
+)
+def cec_g8(x: Array) -> Array:
     """Problem g08 of CEC 2006: cost -sin³(2πx_1) sin(2πx_2) / (x_1³ (x_1 + x_2)) on [0, 10]².
 
     It is bounded, but a hundred times steeper near the origin than anywhere it is feasible; at the
     origin, where it has no limit, 0 is taken (ours). Published: -0.09582504.
     """
-
-    source = f"{CEC}, g08"
-    about = (
-        "two-dimensional, many local optima, feasible on 0.86 % of the box, constraints inactive "
-        "at the optimum"
-    )
-
-    low, high = (0.0, 0.0), (10.0, 10.0)
-    m = 2
-    reference = Reference(
-        x=(1.2279713536534498, 4.245373366522264),
-        f=0.09582504141803586,
-        slater=0.580500371785,
-        share=0.00856,
-        accuracy=1e-09,
-        how="multistart SLSQP; no constraint active",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        wave = 2 * np.pi * np.sinc(2 * a)  # sin(2πa) / a, also at 0
-        f = wave * wave * wave * np.sin(2 * np.pi * b) / np.maximum(a + b, 1e-300)
-        return np.stack([f, a * a - b + 1, 1 - a + (b - 4) * (b - 4)], axis=-1)
+    a, b = split(x)
+    wave = 2 * np.pi * np.sinc(2 * a)  # sin(2πa) / a, also at 0
+    f = wave * wave * wave * np.sin(2 * np.pi * b) / np.maximum(a + b, 1e-300)
+    return join(f, a * a - b + 1, 1 - a + (b - 4) * (b - 4))
 
 
-@PROBLEMS.register("cec-g9")
-@dataclass(kw_only=True)
-class G9(HeldOut):
-    """Problem g09 of CEC 2006: a polynomial cost of degree six, four constraints.
-
-    Published: 680.6300574.
-    """
-
-    source = f"{CEC}, g09"
-    about = "seven-dimensional, polynomials, four constraints, feasible on 0.52 % of the box"
-
-    low, high = (-10.0,) * 7, (10.0,) * 7
-    m = 4
-    reference = Reference(
+@define(
+    "cec-g9",
+    HeldOut,
+    source=f"{CEC}, g09",
+    about="seven-dimensional, polynomials, four constraints, feasible on 0.52 % of the box",
+    low=(-10.0,) * 7,
+    high=(10.0,) * 7,
+    m=4,
+    reference=Reference(
         x=(
             2.330499372476954,
             1.9513723733719779,
@@ -287,45 +257,38 @@ class G9(HeldOut):
         f=-680.6300573744019,
         slater=134.747908153,
         share=0.00526,
-        accuracy=1e-09,
         how="multistart SLSQP; g_1 and g_4 active",
         binds=True,
-    )
+    ),
+)
+def cec_g9(x: Array) -> Array:
+    """Problem g09 of CEC 2006: a polynomial cost of degree six, four constraints.
 
-    def formula(self, x: Array) -> Array:
-        a, b, c, d, e, f, g = np.moveaxis(x, -1, 0)
-        aa, bb, cc, ee, gg = a * a, b * b, c * c, e * e, g * g
-        cost = (a - 10) * (a - 10) + 5 * (b - 12) * (b - 12) + cc * cc + 3 * (d - 11) * (d - 11)
-        cost = cost + 10 * ee * ee * ee + 7 * f * f + gg * gg - 4 * f * g - 10 * f - 8 * g
-        rules = [
-            2 * aa + 3 * bb * bb + c + 4 * d * d + 5 * e - 127,
-            7 * a + 3 * b + 10 * cc + d - e - 282,
-            23 * a + bb + 6 * f * f - 8 * g - 196,
-            4 * aa + bb - 3 * a * b + 2 * cc + 5 * f - 11 * g,
-        ]
-        return np.stack([-cost, *rules], axis=-1)
-
-
-@PROBLEMS.register("cec-g10")
-@dataclass(kw_only=True)
-class G10(HeldOut):
-    """Problem g10 of CEC 2006: heat exchangers, a linear cost under three linear and three bilinear
-    constraints.
-
-    Published: 7049.24802.
+    Published: 680.6300574.
     """
+    a, b, c, d, e, f, g = split(x)
+    aa, bb, cc, ee, gg = a * a, b * b, c * c, e * e, g * g
+    cost = (a - 10) * (a - 10) + 5 * (b - 12) * (b - 12) + cc * cc + 3 * (d - 11) * (d - 11)
+    cost = cost + 10 * ee * ee * ee + 7 * f * f + gg * gg - 4 * f * g - 10 * f - 8 * g
+    rules = [
+        2 * aa + 3 * bb * bb + c + 4 * d * d + 5 * e - 127,
+        7 * a + 3 * b + 10 * cc + d - e - 282,
+        23 * a + bb + 6 * f * f - 8 * g - 196,
+        4 * aa + bb - 3 * a * b + 2 * cc + 5 * f - 11 * g,
+    ]
+    return join(-cost, *rules)
 
-    source = f"{CEC}, g10"
-    about = (
-        "eight-dimensional, six constraints over six orders of magnitude, all active, feasible "
-        "on 0.0006 % of the box"
-    )
 
-    lengthscale: float = longer(8)
-
-    low, high = (100.0, 1000.0, 1000.0) + (10.0,) * 5, (10000.0,) * 3 + (1000.0,) * 5
-    m = 6
-    reference = Reference(
+@define(
+    "cec-g10",
+    HeldOut,
+    source=f"{CEC}, g10",
+    about="eight-dimensional, six constraints over six orders of magnitude, all active, feasible "
+    "on 0.0006 % of the box",
+    low=(100.0, 1000.0, 1000.0) + (10.0,) * 5,
+    high=(10000.0,) * 3 + (1000.0,) * 5,
+    m=6,
+    reference=Reference(
         x=(
             579.3066844253553,
             1359.9706680516551,
@@ -339,39 +302,36 @@ class G10(HeldOut):
         f=-7049.248020528665,
         slater=0.360514797,
         share=6e-06,
-        accuracy=1e-09,
         how="Newton's method in x_4 and x_5, the others from the six constraints, all active",
         binds=True,
-    )
+    ),
+)
+def cec_g10(x: Array) -> Array:
+    """Problem g10 of CEC 2006: heat exchangers, a linear cost under three linear and three bilinear
+    constraints.
 
-    def formula(self, x: Array) -> Array:
-        a, b, c, d, e, f, g, h = np.moveaxis(x, -1, 0)
-        rules = [
-            0.0025 * (d + f) - 1,
-            0.0025 * (e + g - d) - 1,
-            0.01 * (h - e) - 1,
-            833.33252 * d + 100 * a - a * f - 83333.333,
-            1250 * e + b * d - b * g - 1250 * d,
-            1250000 + c * e - c * h - 2500 * e,
-        ]
-        return np.stack([-(a + b + c), *rules], axis=-1)
-
-
-@PROBLEMS.register("cec-g12")
-@dataclass(kw_only=True)
-class G12(HeldOut):
-    """Problem g12 of CEC 2006: a paraboloid; feasible are the balls of radius 1/4 around the 9³
-    integer points.
-
-    The one constraint is the least over the balls, so it has kinks. Published: -1 at (5, 5, 5),
-    which is also the best point of the whole box.
+    Published: 7049.24802.
     """
+    a, b, c, d, e, f, g, h = split(x)
+    rules = [
+        0.0025 * (d + f) - 1,
+        0.0025 * (e + g - d) - 1,
+        0.01 * (h - e) - 1,
+        833.33252 * d + 100 * a - a * f - 83333.333,
+        1250 * e + b * d - b * g - 1250 * d,
+        1250000 + c * e - c * h - 2500 * e,
+    ]
+    return join(-(a + b + c), *rules)
 
-    source = f"{CEC}, g12"
-    about = "three-dimensional, feasible in 729 small balls, constraint inactive at the optimum"
 
-    low, high = (0.0,) * 3, (10.0,) * 3
-    reference = Reference(
+@define(
+    "cec-g12",
+    HeldOut,
+    source=f"{CEC}, g12",
+    about="three-dimensional, feasible in 729 small balls, constraint inactive at the optimum",
+    low=(0.0,) * 3,
+    high=(10.0,) * 3,
+    reference=Reference(
         x=(5.0, 5.0, 5.0),
         f=1.0,
         slater=0.0625,
@@ -379,14 +339,20 @@ class G12(HeldOut):
         accuracy=1e-12,
         how="closed form: the middle of the middle ball",
         binds=False,
-    )
+    ),
+)
+def cec_g12(x: Array) -> Array:
+    """Problem g12 of CEC 2006: a paraboloid; feasible are the balls of radius 1/4 around the 9³
+    integer points.
 
-    def formula(self, x: Array) -> Array:
-        # A squared distance is a sum over axes, so the nearest centre is nearest on each of them.
-        a, b, c = np.moveaxis(x - np.clip(np.rint(x), 1, 9), -1, 0)
-        p, q, r = np.moveaxis(x - 5, -1, 0)
-        f = (100 - p * p - q * q - r * r) / 100
-        return np.stack([f, a * a + b * b + c * c - 0.0625], axis=-1)
+    The one constraint is the least over the balls, so it has kinks. Published: -1 at (5, 5, 5),
+    which is also the best point of the whole box.
+    """
+    # A squared distance is a sum over axes, so the nearest centre is nearest on each of them.
+    a, b, c = split(x - np.clip(np.rint(x), 1, 9))
+    p, q, r = split(x - 5)
+    f = (100 - p * p - q * q - r * r) / 100
+    return join(f, a * a + b * b + c * c - 0.0625)
 
 
 LIMITS = np.array(  # of y_1 to y_17
@@ -412,25 +378,16 @@ LIMITS = np.array(  # of y_1 to y_17
 )
 
 
-@PROBLEMS.register("cec-g16")
-@dataclass(kw_only=True)
-class G16(HeldOut):
-    """Problem g16 of CEC 2006: profit of a pulp mill, 17 intermediate quantities between two bounds
-    each, and four other constraints.
-
-    Published: -1.905155259.
-    """
-
-    source = f"{CEC}, g16"
-    about = (
-        "five-dimensional, 38 constraints over seven orders of magnitude, feasible on 0.02 % of "
-        "the box"
-    )
-
-    low = (704.4148, 68.6, 0.0, 193.0, 25.0)
-    high = (906.3855, 288.88, 134.75, 287.0966, 84.1988)
-    m = 38
-    reference = Reference(
+@define(
+    "cec-g16",
+    HeldOut,
+    source=f"{CEC}, g16",
+    about="five-dimensional, 38 constraints over seven orders of magnitude, feasible on 0.02 % of "
+    "the box",
+    low=(704.4148, 68.6, 0.0, 193.0, 25.0),
+    high=(906.3855, 288.88, 134.75, 287.0966, 84.1988),
+    m=38,
+    reference=Reference(
         x=(
             705.1745370700905,
             68.60000000000002,
@@ -441,68 +398,65 @@ class G16(HeldOut):
         f=1.9051552585347862,
         slater=0.038,
         share=0.0002,
-        accuracy=1e-09,
         how="multistart SLSQP; four constraints and one side active; least max g by y_8",
         binds=True,
-    )
+    ),
+)
+def cec_g16(x: Array) -> Array:
+    """Problem g16 of CEC 2006: profit of a pulp mill, 17 intermediate quantities between two bounds
+    each, and four other constraints.
 
-    def formula(self, x: Array) -> Array:
-        a, b, c, d, e = np.moveaxis(x, -1, 0)
-        # Quantities y and c of the definition, in its order.
-        y1 = b + c + 41.6
-        y2 = 12.5 / (0.024 * d - 4.62) + 12
-        c2 = 0.0003535 * a * a + 0.5311 * a + 0.08705 * y2 * a
-        y3 = c2 / (0.052 * a + 78 + 0.002377 * y2 * a)
-        y4 = 19 * y3
-        rest = a - y3
-        c4 = 0.04782 * rest + 0.1956 * rest * rest / b + 0.6376 * y4 + 1.594 * y3
-        y5 = (rest - y4) * (0.95 - c4 / (100 * b))
-        y6 = a - y5 - y4 - y3
-        c8 = 0.995 * (y4 + y5)
-        y7, y8 = c8 / y1, c8 / 3798
-        y9 = 96.82 / (y7 - 0.0663 * y7 / y8 - 0.3153) + 0.321 * y1
-        y10 = 1.29 * y5 + 1.258 * y4 + 2.29 * y3 + 1.71 * y6
-        y11 = 1.71 * a - 0.452 * y4 + 0.58 * y3
-        c12 = 0.995 * y10 + 1998
-        y12 = 12.3 / 752.3 * a + 1.75 * y2 * 0.995 * a / c12
-        y13 = c12 - 1.75 * y2
-        c17 = y9 + e
-        y14 = 3623 + 64.4 * b + 58.4 * c + 146312 / c17
-        y15 = y13 / (0.995 * y10 + 60.8 * b + 48 * d - 0.1121 * y14 - 5095)
-        y16 = 148000 - 331000 * y15 + 40 * y13 - 61 * y15 * y13
-        y17 = 14130000 - 1328 * y10 - 531 * y11 + (2324 * y10 - 28740000 * y2) / c12
-        # The cost, and what is constrained besides the limits.
-        cost = 0.000117 * y14 + 0.1365 + 0.00002358 * y13 + 0.000001502 * y16 + 0.0321 * y12
-        cost = cost + 0.004324 * y5 + 0.0001 * (y13 / y15 - y13 / 0.52) / (1.104 - 0.72 * y15)
-        cost = cost + 37.48 * y2 / c12 - 0.0000005843 * y17
-        quantities = (y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11, y12, y13, y14, y15, y16, y17)
-        y = np.stack(quantities, axis=-1)
-        single = [
-            0.28 / 0.72 * y5 - y4,
-            c - 1.5 * b,
-            3496 * y2 / c12 - 21,
-            110.6 + y1 - 62212 / c17,
-        ]
-        values = np.stack([-cost, *single], axis=-1)
-        return np.concatenate([values, LIMITS[:, 0] - y, y - LIMITS[:, 1]], axis=-1)
-
-
-@PROBLEMS.register("cec-g18")
-@dataclass(kw_only=True)
-class G18(HeldOut):
-    """Problem g18 of CEC 2006: the largest area of a hexagon whose diameter is at most 1.
-
-    Published: -0.8660254038, which is -√3/2.
+    Published: -1.905155259.
     """
+    a, b, c, d, e = split(x)
+    # Quantities y and c of the definition, in its order.
+    y1 = b + c + 41.6
+    y2 = 12.5 / (0.024 * d - 4.62) + 12
+    c2 = 0.0003535 * a * a + 0.5311 * a + 0.08705 * y2 * a
+    y3 = c2 / (0.052 * a + 78 + 0.002377 * y2 * a)
+    y4 = 19 * y3
+    rest = a - y3
+    c4 = 0.04782 * rest + 0.1956 * rest * rest / b + 0.6376 * y4 + 1.594 * y3
+    y5 = (rest - y4) * (0.95 - c4 / (100 * b))
+    y6 = a - y5 - y4 - y3
+    c8 = 0.995 * (y4 + y5)
+    y7, y8 = c8 / y1, c8 / 3798
+    y9 = 96.82 / (y7 - 0.0663 * y7 / y8 - 0.3153) + 0.321 * y1
+    y10 = 1.29 * y5 + 1.258 * y4 + 2.29 * y3 + 1.71 * y6
+    y11 = 1.71 * a - 0.452 * y4 + 0.58 * y3
+    c12 = 0.995 * y10 + 1998
+    y12 = 12.3 / 752.3 * a + 1.75 * y2 * 0.995 * a / c12
+    y13 = c12 - 1.75 * y2
+    c17 = y9 + e
+    y14 = 3623 + 64.4 * b + 58.4 * c + 146312 / c17
+    y15 = y13 / (0.995 * y10 + 60.8 * b + 48 * d - 0.1121 * y14 - 5095)
+    y16 = 148000 - 331000 * y15 + 40 * y13 - 61 * y15 * y13
+    y17 = 14130000 - 1328 * y10 - 531 * y11 + (2324 * y10 - 28740000 * y2) / c12
+    # The cost, and what is constrained besides the limits.
+    cost = 0.000117 * y14 + 0.1365 + 0.00002358 * y13 + 0.000001502 * y16 + 0.0321 * y12
+    cost = cost + 0.004324 * y5 + 0.0001 * (y13 / y15 - y13 / 0.52) / (1.104 - 0.72 * y15)
+    cost = cost + 37.48 * y2 / c12 - 0.0000005843 * y17
+    quantities = (y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11, y12, y13, y14, y15, y16, y17)
+    y = join(*quantities)
+    single = [
+        0.28 / 0.72 * y5 - y4,
+        c - 1.5 * b,
+        3496 * y2 / c12 - 21,
+        110.6 + y1 - 62212 / c17,
+    ]
+    values = join(-cost, *single)
+    return np.concatenate([values, LIMITS[:, 0] - y, y - LIMITS[:, 1]], axis=-1)
 
-    source = f"{CEC}, g18"
-    about = "nine-dimensional, 13 bilinear constraints, no feasible point in any sample of the box"
 
-    lengthscale: float = longer(9)
-
-    low, high = (-10.0,) * 8 + (0.0,), (10.0,) * 8 + (20.0,)
-    m = 13
-    reference = Reference(
+@define(
+    "cec-g18",
+    HeldOut,
+    source=f"{CEC}, g18",
+    about="nine-dimensional, 13 bilinear constraints, no feasible point in any sample of the box",
+    low=(-10.0,) * 8 + (0.0,),
+    high=(10.0,) * 8 + (20.0,),
+    m=13,
+    reference=Reference(
         x=(
             -0.8394430211275843,
             -0.5434423846306977,
@@ -517,19 +471,22 @@ class G18(HeldOut):
         f=0.8660254037844358,
         slater=0.302169479252,
         share=6.5e-13,
-        accuracy=1e-09,
         how="multistart SLSQP; √3/2, at many points; eight constraints active here",
         binds=True,
-    )
+    ),
+)
+def cec_g18(x: Array) -> Array:
+    """Problem g18 of CEC 2006: the largest area of a hexagon whose diameter is at most 1.
 
-    def formula(self, x: Array) -> Array:
-        a, b, c, d, e, f, g, h, i = np.moveaxis(x, -1, 0)
-        area = 0.5 * (a * d - b * c + c * i - e * i + e * h - f * g)
-        legs = [(c, d), (i, 0 * i), (e, f), (a, b - i), (a - e, b - f), (a - g, b - h)]
-        legs += [(c - e, d - f), (c - g, d - h), (g, h - i)]
-        lengths = [p * p + q * q - 1 for p, q in legs]
-        turns = [b * c - a * d, -c * i, e * i, f * g - e * h]
-        return np.stack([area, *lengths, *turns], axis=-1)
+    Published: -0.8660254038, which is -√3/2.
+    """
+    a, b, c, d, e, f, g, h, i = split(x)
+    area = 0.5 * (a * d - b * c + c * i - e * i + e * h - f * g)
+    legs = [(c, d), (i, 0 * i), (e, f), (a, b - i), (a - e, b - f), (a - g, b - h)]
+    legs += [(c - e, d - f), (c - g, d - h), (g, h - i)]
+    lengths = [p * p + q * q - 1 for p, q in legs]
+    turns = [b * c - a * d, -c * i, e * i, f * g - e * h]
+    return join(area, *lengths, *turns)
 
 
 PRICE = np.array([-40, -2, -0.25, -4, -4, -1, -40, -60, 5, 1])
@@ -560,24 +517,15 @@ CUBIC = np.array([4, 8, 10, 6, 2])
 LEAST = np.array([-15, -27, -36, -18, -12])
 
 
-@PROBLEMS.register("cec-g19")
-@dataclass(kw_only=True)
-class G19(HeldOut):
-    """Problem g19 of CEC 2006: the dual of Colville's first problem, a cubic cost under five
-    constraints.
-
-    With y = (x_1, ..., x_10) and z = (x_11, ..., x_15): cost zᵀCz + 2 Σ_j d_j z_j³ - bᵀy, and g_j =
-    (Aᵀy - 2Cz)_j - 3 d_j z_j² - e_j. Published: 32.65559295.
-    """
-
-    source = f"{CEC}, g19"
-    about = "15-dimensional, five constraints, all active, feasible on a third of the box"
-
-    lengthscale: float = longer(15)
-
-    low, high = (0.0,) * 15, (10.0,) * 15
-    m = 5
-    reference = Reference(
+@define(
+    "cec-g19",
+    HeldOut,
+    source=f"{CEC}, g19",
+    about="15-dimensional, five constraints, all active, feasible on a third of the box",
+    low=(0.0,) * 15,
+    high=(10.0,) * 15,
+    m=5,
+    reference=Reference(
         x=(
             0.0,
             0.0,
@@ -598,121 +546,132 @@ class G19(HeldOut):
         f=-32.65559295024633,
         slater=1251.00577403,
         share=0.334,
-        accuracy=1e-09,
         how="multistart SLSQP; all constraints and eight sides active",
         binds=True,
-    )
+    ),
+)
+def cec_g19(x: Array) -> Array:
+    """Problem g19 of CEC 2006: the dual of Colville's first problem, a cubic cost under five
+    constraints.
 
-    def formula(self, x: Array) -> Array:
-        y, z = np.ascontiguousarray(x[..., :10]), np.ascontiguousarray(x[..., 10:])
-        # Sums over axes, not products of matrices: a point's value must not depend on the others.
-        curved = (z[..., None, :] * CURVED).sum(axis=-1)
-        cost = (z * curved + 2 * CUBIC * z * z * z).sum(axis=-1) - (y * PRICE).sum(axis=-1)
-        g = (y[..., None] * RULES).sum(axis=-2) - 2 * curved - 3 * CUBIC * z * z - LEAST
-        return np.concatenate([-cost[..., None], g], axis=-1)
+    With y = (x_1, ..., x_10) and z = (x_11, ..., x_15): cost zᵀCz + 2 Σ_j d_j z_j³ - bᵀy, and g_j =
+    (Aᵀy - 2Cz)_j - 3 d_j z_j² - e_j. Published: 32.65559295.
+    """
+    y, z = np.ascontiguousarray(x[..., :10]), np.ascontiguousarray(x[..., 10:])
+    # Sums over axes, not products of matrices: a point's value must not depend on the others.
+    curved = (z[..., None, :] * CURVED).sum(axis=-1)
+    cost = (z * curved + 2 * CUBIC * z * z * z).sum(axis=-1) - (y * PRICE).sum(axis=-1)
+    g = (y[..., None] * RULES).sum(axis=-2) - 2 * curved - 3 * CUBIC * z * z - LEAST
+    return np.concatenate([-cost[..., None], g], axis=-1)
 
 
-@PROBLEMS.register("cec-g24")
-@dataclass(kw_only=True)
-class G24(HeldOut):
+@define(
+    "cec-g24",
+    HeldOut,
+    source=f"{CEC}, g24",
+    about=f"two-dimensional, linear cost, disconnected, 44 % of the box; {SEEN}",
+    low=(0.0, 0.0),
+    high=(3.0, 4.0),
+    m=2,
+    reference=Reference(
+        x=(2.329520197477611, 3.1784930741176756),
+        f=5.508013271595287,
+        slater=3.44210457988,
+        share=0.4421,
+        how="multistart SLSQP; g_1 and g_2 active",
+        binds=True,
+    ),
+)
+def cec_g24(x: Array) -> Array:
     """Problem g24 of CEC 2006: cost -x_1 - x_2 under two curves of degree four, two feasible parts.
 
     Looked at when the step of our methods to the boundary was chosen, so not held out in the strict
     sense. Published: -5.508013272.
     """
-
-    source = f"{CEC}, g24"
-    about = f"two-dimensional, linear cost, disconnected, 44 % of the box; {SEEN}"
-
-    low, high = (0.0, 0.0), (3.0, 4.0)
-    m = 2
-    reference = Reference(
-        x=(2.329520197477611, 3.1784930741176756),
-        f=5.508013271595287,
-        slater=3.44210457988,
-        share=0.4421,
-        accuracy=1e-09,
-        how="multistart SLSQP; g_1 and g_2 active",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        first = a * (a * (a * (-2 * a + 8) - 8)) + b - 2
-        second = a * (a * (a * (-4 * a + 32) - 88) + 96) + b - 36
-        return np.stack([a + b, first, second], axis=-1)
+    a, b = split(x)
+    first = a * (a * (a * (-2 * a + 8) - 8)) + b - 2
+    second = a * (a * (a * (-4 * a + 32) - 88) + 96) + b - 36
+    return join(a + b, first, second)
 
 
-@PROBLEMS.register("mishra-bird")
-@dataclass(kw_only=True)
-class MishraBird(HeldOut):
+@define(
+    "mishra-bird",
+    HeldOut,
+    source="Mishra (2006), with the disc that is customary",
+    about="two-dimensional, steep, multimodal, feasible on most of the box, constraint inactive at "
+    "the optimum",
+    low=(-10.0, -6.5),
+    high=(0.0, 0.0),
+    reference=Reference(
+        x=(-3.130246804725526, -1.5821421759654468),
+        f=106.76453674926476,
+        slater=25.0,
+        share=0.8313,
+        how="multistart SLSQP; no constraint active; least g in the middle of the disc",
+        binds=False,
+    ),
+)
+def mishra_bird(x: Array) -> Array:
     """Mishra's bird function in a disc: cost sin(b) e^((1-cos a)²) + cos(a) e^((1-sin b)²) + (a -
     b)².
 
     On [-10, 0] x [-6.5, 0], feasible where (a + 5)² + (b + 5)² <= 25. Published: -106.7645367 at
     (-3.1302468, -1.5821422).
     """
-
-    source = "Mishra (2006), with the disc that is customary"
-    about = (
-        "two-dimensional, steep, multimodal, feasible on most of the box, constraint inactive at "
-        "the optimum"
-    )
-
-    low, high = (-10.0, -6.5), (0.0, 0.0)
-    reference = Reference(
-        x=(-3.130246804725526, -1.5821421759654468),
-        f=106.76453674926476,
-        slater=25.0,
-        share=0.8313,
-        accuracy=1e-09,
-        how="multistart SLSQP; no constraint active; least g in the middle of the disc",
-        binds=False,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        p, q = 1 - np.cos(a), 1 - np.sin(b)
-        cost = np.sin(b) * np.exp(p * p) + np.cos(a) * np.exp(q * q) + (a - b) * (a - b)
-        return np.stack([-cost, (a + 5) * (a + 5) + (b + 5) * (b + 5) - 25], axis=-1)
+    a, b = split(x)
+    p, q = 1 - np.cos(a), 1 - np.sin(b)
+    cost = np.sin(b) * np.exp(p * p) + np.cos(a) * np.exp(q * q) + (a - b) * (a - b)
+    return join(-cost, (a + 5) * (a + 5) + (b + 5) * (b + 5) - 25)
 
 
-@PROBLEMS.register("simionescu")
-@dataclass(kw_only=True)
-class Simionescu(HeldOut):
-    """Simionescu's function: cost 0.1 a b inside a bulging circle, on [-1.25, 1.25]².
-
-    Feasible where a² + b² <= (1 + 0.2 cos(8 arctan(a / b)))². Published: -0.072 at two points.
-    """
-
-    source = "Simionescu (2014)"
-    about = "two-dimensional, feasible inside a flower of eight petals, two best points on two tips"
-
-    low, high = (-1.25, -1.25), (1.25, 1.25)
-    reference = Reference(
+@define(
+    "simionescu",
+    HeldOut,
+    source="Simionescu (2014)",
+    about="two-dimensional, feasible inside a flower of eight petals, two best points on two tips",
+    low=(-1.25, -1.25),
+    high=(1.25, 1.25),
+    reference=Reference(
         x=(0.8485281374239144, -0.8485281374237996),
         f=0.07200000000000001,
         slater=1.44,
         share=0.5127,
-        accuracy=1e-09,
         how="closed form: a = -b = 1.2 / √2, where the radius is largest; least g at the origin",
         binds=True,
-    )
+    ),
+)
+def simionescu(x: Array) -> Array:
+    """Simionescu's function: cost 0.1 a b inside a bulging circle, on [-1.25, 1.25]².
 
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        square = a * a + b * b
-        # The cosine of the angle doubled thrice: 2 cos² - 1 each time, from cos² = b² / (a² + b²).
-        cosine = 2 * np.where(square > 0, b * b / np.where(square > 0, square, 1.0), 1.0) - 1
-        for _ in range(2):
-            cosine = 2 * cosine * cosine - 1
-        reach = 1 + 0.2 * cosine
-        return np.stack([-0.1 * a * b, square - reach * reach], axis=-1)
+    Feasible where a² + b² <= (1 + 0.2 cos(8 arctan(a / b)))². Published: -0.072 at two points.
+    """
+    a, b = split(x)
+    square = a * a + b * b
+    # The cosine of the angle doubled thrice: 2 cos² - 1 each time, from cos² = b² / (a² + b²).
+    cosine = 2 * np.where(square > 0, b * b / np.where(square > 0, square, 1.0), 1.0) - 1
+    for _ in range(2):
+        cosine = 2 * cosine * cosine - 1
+    reach = 1 + 0.2 * cosine
+    return join(-0.1 * a * b, square - reach * reach)
 
 
-@PROBLEMS.register("townsend")
-@dataclass(kw_only=True)
-class Townsend(HeldOut):
+@define(
+    "townsend",
+    HeldOut,
+    source="Townsend (2014), modified",
+    about=f"two-dimensional, multimodal, constraint active at the optimum; {SEEN}",
+    low=(-2.25, -2.5),
+    high=(2.25, 1.75),
+    reference=Reference(
+        x=(2.0052927155539306, 1.194452883879546),
+        f=2.0239883623257615,
+        slater=5.640625,
+        share=0.684,
+        how="multistart SLSQP; g_1 active; least g beside the origin",
+        binds=True,
+    ),
+)
+def townsend(x: Array) -> Array:
     """Townsend's function, modified: cost -cos²((a - 0.1) b) - a sin(3a + b) inside a heart-like
     curve.
 
@@ -721,62 +680,44 @@ class Townsend(HeldOut):
     the boundary was chosen, so not held out in the strict sense. Published: -2.0239884 at
     (2.0052938, 1.1944509).
     """
+    a, b = split(x)
+    wave = np.cos((a - 0.1) * b)
+    f = wave * wave + a * np.sin(3 * a + b)
+    square = a * a + b * b
+    radius = np.sqrt(np.where(square > 0, square, 1.0))
+    c, s = np.where(square > 0, b / radius, 1.0), a / radius
+    double = 2 * c * c - 1
+    p = 2 * c - double / 2 - c * (2 * double - 1) / 4 - (2 * double * double - 1) / 8
+    return join(f, square - p * p - 4 * s * s)
 
-    source = "Townsend (2014), modified"
-    about = f"two-dimensional, multimodal, constraint active at the optimum; {SEEN}"
 
-    low, high = (-2.25, -2.5), (2.25, 1.75)
-    reference = Reference(
-        x=(2.0052927155539306, 1.194452883879546),
-        f=2.0239883623257615,
-        slater=5.640625,
-        share=0.684,
-        accuracy=1e-09,
-        how="multistart SLSQP; g_1 active; least g beside the origin",
+@define(
+    "thin-band",
+    HeldOut,
+    source="ours",
+    about="three-dimensional, feasible in a wavy band on 1 % of the box",
+    low=(0.0,) * 3,
+    high=(1.0,) * 3,
+    m=2,
+    reference=Reference(
+        x=(0.777627592079903, 0.141924266292947, 0.30941319239407694),
+        f=-0.037459708893029645,
+        slater=0.005,
+        share=0.01,
+        how="multistart SLSQP; g_2 active; least max g in the middle of the band",
         binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        wave = np.cos((a - 0.1) * b)
-        f = wave * wave + a * np.sin(3 * a + b)
-        square = a * a + b * b
-        radius = np.sqrt(np.where(square > 0, square, 1.0))
-        c, s = np.where(square > 0, b / radius, 1.0), a / radius
-        double = 2 * c * c - 1
-        p = 2 * c - double / 2 - c * (2 * double - 1) / 4 - (2 * double * double - 1) / 8
-        return np.stack([f, square - p * p - 4 * s * s], axis=-1)
-
-
-@PROBLEMS.register("thin-band")
-@dataclass(kw_only=True)
-class ThinBand(HeldOut):
+    ),
+)
+def thin_band(x: Array) -> Array:
     """Nearest point to (0.8, 0.3, 0.2) on a wavy surface 0.01 thick, in [0, 1]³.
 
     Feasible where |x_3 - 1/2 - 0.3 sin(2πx_1) cos(2πx_2)| <= 0.005: two constraints that exclude
     each other nearly everywhere.
     """
-
-    source = "ours"
-    about = "three-dimensional, feasible in a wavy band on 1 % of the box"
-
-    low, high = (0.0,) * 3, (1.0,) * 3
-    m = 2
-    reference = Reference(
-        x=(0.777627592079903, 0.141924266292947, 0.30941319239407694),
-        f=-0.037459708893029645,
-        slater=0.005,
-        share=0.01,
-        accuracy=1e-09,
-        how="multistart SLSQP; g_2 active; least max g in the middle of the band",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b, c = np.moveaxis(x, -1, 0)
-        above = c - 0.5 - 0.3 * np.sin(2 * np.pi * a) * np.cos(2 * np.pi * b)
-        p, q, r = a - 0.8, b - 0.3, c - 0.2
-        return np.stack([-(p * p + q * q + r * r), above - 0.005, -above - 0.005], axis=-1)
+    a, b, c = split(x)
+    above = c - 0.5 - 0.3 * np.sin(2 * np.pi * a) * np.cos(2 * np.pi * b)
+    p, q, r = a - 0.8, b - 0.3, c - 0.2
+    return join(-(p * p + q * q + r * r), above - 0.005, -above - 0.005)
 
 
 ISLANDS = np.array(  # centres and radii
@@ -784,20 +725,14 @@ ISLANDS = np.array(  # centres and radii
 )
 
 
-@PROBLEMS.register("four-islands")
-@dataclass(kw_only=True)
-class FourIslands(HeldOut):
-    """Largest x_1 + x_2 in [0, 1]² on four discs that do not touch; the better a disc, the smaller.
-
-    The constraint is the least over the discs of the squared distance minus the squared radius. The
-    best disc is 0.8 % of the box.
-    """
-
-    source = "ours"
-    about = "two-dimensional, linear reward, four islands, the best is the smallest"
-
-    low, high = (0.0, 0.0), (1.0, 1.0)
-    reference = Reference(
+@define(
+    "four-islands",
+    HeldOut,
+    source="ours",
+    about="two-dimensional, linear reward, four islands, the best is the smallest",
+    low=(0.0, 0.0),
+    high=(1.0, 1.0),
+    reference=Reference(
         x=(0.8853553390593273, 0.8853553390593273),
         f=1.7707106781186546,
         slater=0.04,
@@ -805,30 +740,28 @@ class FourIslands(HeldOut):
         accuracy=1e-12,
         how="closed form: the point of the last disc that is farthest along (1, 1)",
         binds=True,
-    )
+    ),
+)
+def four_islands(x: Array) -> Array:
+    """Largest x_1 + x_2 in [0, 1]² on four discs that do not touch; the better a disc, the smaller.
 
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., :1] - ISLANDS[:, 0], x[..., 1:] - ISLANDS[:, 1]
-        g = (a * a + b * b - ISLANDS[:, 2] * ISLANDS[:, 2]).min(axis=-1)
-        return np.stack([x[..., 0] + x[..., 1], g], axis=-1)
-
-
-@PROBLEMS.register("yes-or-no")
-@dataclass(kw_only=True)
-class YesOrNo(HeldOut):
-    """Nearest point to (0.9, 0.8) in [0, 1]² under two constraints that only say yes or no.
-
-    g_1 is -1 where x_1² + x_2² <= 0.64 and +1 elsewhere, g_2 is -1 where x_2 <= 0.5 and +1
-    elsewhere, both then in units of their spread. No slope tells how far the boundary is: that is
-    what a test which passes or fails gives.
+    The constraint is the least over the discs of the squared distance minus the squared radius. The
+    best disc is 0.8 % of the box.
     """
+    a, b = x[..., :1] - ISLANDS[:, 0], x[..., 1:] - ISLANDS[:, 1]
+    g = (a * a + b * b - ISLANDS[:, 2] * ISLANDS[:, 2]).min(axis=-1)
+    return join(x[..., 0] + x[..., 1], g)
 
-    source = "ours"
-    about = "two-dimensional, both constraints are -1 or +1 and active at the optimum"
 
-    low, high = (0.0, 0.0), (1.0, 1.0)
-    m = 2
-    reference = Reference(
+@define(
+    "yes-or-no",
+    HeldOut,
+    source="ours",
+    about="two-dimensional, both constraints are -1 or +1 and active at the optimum",
+    low=(0.0, 0.0),
+    high=(1.0, 1.0),
+    m=2,
+    reference=Reference(
         x=(0.6244997998398398, 0.5),
         f=-0.16590036028828836,
         slater=1.0,
@@ -836,13 +769,19 @@ class YesOrNo(HeldOut):
         accuracy=1e-12,
         how="closed form: the corner of the two boundaries, (√0.39, 1/2)",
         binds=True,
-    )
+    ),
+)
+def yes_or_no(x: Array) -> Array:
+    """Nearest point to (0.9, 0.8) in [0, 1]² under two constraints that only say yes or no.
 
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        p, q = a - 0.9, b - 0.8
-        fails = [a * a + b * b > 0.64, b > 0.5]
-        return np.stack([-(p * p + q * q), *(np.where(f, 1.0, -1.0) for f in fails)], axis=-1)
+    g_1 is -1 where x_1² + x_2² <= 0.64 and +1 elsewhere, g_2 is -1 where x_2 <= 0.5 and +1
+    elsewhere, both then in units of their spread. No slope tells how far the boundary is: that is
+    what a test which passes or fails gives.
+    """
+    a, b = split(x)
+    p, q = a - 0.9, b - 0.8
+    fails = [a * a + b * b > 0.64, b > 0.5]
+    return join(-(p * p + q * q), *(np.where(f, 1.0, -1.0) for f in fails))
 
 
 def directions(count: int, d: int) -> Array:
@@ -852,36 +791,36 @@ def directions(count: int, d: int) -> Array:
     return np.asarray(raw / np.sqrt((raw * raw).sum(axis=-1, keepdims=True)))
 
 
-@PROBLEMS.register("two-hundred")
-@dataclass(kw_only=True)
-class TwoHundred(HeldOut):
+PLANES = directions(200, 4)
+WEIGHTS = np.arange(1.0, 5.0)
+
+
+@define(
+    "two-hundred",
+    HeldOut,
+    source="ours",
+    about="four-dimensional, convex, 200 linear constraints",
+    low=(-1.0,) * 4,
+    high=(1.0,) * 4,
+    m=200,
+    reference=Reference(
+        x=(0.09932719906937537, 0.1293668608739138, 0.28545347152882616, 0.43589393362545414),
+        f=-5.131808460758174,
+        slater=0.5,
+        share=0.0227,
+        how="multistart SLSQP; three constraints active; least max g at the origin",
+        binds=True,
+    ),
+)
+def two_hundred(x: Array) -> Array:
     """Nearest point to (1, 1, 1, 1), in weights 1, 2, 3, 4, under 200 tangent planes of a ball, in
     [-1, 1]⁴.
 
     g_j = a_j · x - 1/2 with unit vectors a_j. The problem is convex, so its optimum is proven by
     the conditions of Karush, Kuhn and Tucker.
     """
-
-    source = "ours"
-    about = "four-dimensional, convex, 200 linear constraints"
-
-    low, high = (-1.0,) * 4, (1.0,) * 4
-    m = 200
-    planes = directions(200, 4)
-    weights = np.arange(1.0, 5.0)
-    reference = Reference(
-        x=(0.09932719906937537, 0.1293668608739138, 0.28545347152882616, 0.43589393362545414),
-        f=-5.131808460758174,
-        slater=0.5,
-        share=0.0227,
-        accuracy=1e-09,
-        how="multistart SLSQP; three constraints active; least max g at the origin",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        x = np.ascontiguousarray(x)
-        far = x - 1
-        f = -(self.weights * far * far).sum(axis=-1)
-        g = (x[..., None, :] * self.planes).sum(axis=-1) - 0.5
-        return np.concatenate([f[..., None], g], axis=-1)
+    x = np.ascontiguousarray(x)
+    far = x - 1
+    f = -(WEIGHTS * far * far).sum(axis=-1)
+    g = (x[..., None, :] * PLANES).sum(axis=-1) - 0.5
+    return np.concatenate([f[..., None], g], axis=-1)

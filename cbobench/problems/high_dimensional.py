@@ -22,7 +22,6 @@ import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
-from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.best_known import (
     KEANE_10,
@@ -30,10 +29,8 @@ from cbobench.problems.best_known import (
     ROVER_60,
     STRUCTURE_124,
 )
-from cbobench.problems.box import Reference, pointwise
-from cbobench.problems.data import Site
+from cbobench.problems.box import BoxProblem, Reference, define, join, longer, pointwise
 from cbobench.problems.literature import PublishedProblem
-from cbobench.problems.optimum import check_formula
 from cbobench.registry import tell_install
 from cbobench.threads import single_thread
 
@@ -46,29 +43,8 @@ class HighDimensional(PublishedProblem):
 
     searched = False
 
-    def prepare(self, data: Site) -> None:
-        check_formula(self.formula, self.box, self.m, type(self).__name__)
-        wrong = self.mistake(self.formula, self.optimum)
-        if wrong:
-            raise Misuse(f"the stated reference of {type(self).__name__} is {wrong}")
 
-
-def longer(d: int) -> Any:
-    """The parameter `lengthscale` in d dimensions.
-
-    Two random points of the unit cube are √(d/6) apart, so that a constant lengthscale makes of the
-    kernel white noise.
-    """
-    return param(
-        round(0.3 * math.sqrt(d), 2),
-        "its lengthscale, in units of the sides",
-        at_least=1e-4,
-        at_most=1e4,
-    )
-
-
-@dataclass(kw_only=True)
-class Ackley(HighDimensional):
+def ackley(x: Array) -> Array:
     """The Ackley function of Eriksson & Poloczek (2021) on [-5, 10]^d, under Σ_i x_i <= 0 and ‖x‖₂
     <= 5.
 
@@ -76,89 +52,61 @@ class Ackley(HighDimensional):
     origin, which is also that of the whole box; the first constraint is active there, and f has a
     kink.
     """
-
-    m = 2
-
-    def formula(self, x: Array) -> Array:
-        x = np.ascontiguousarray(x)
-        d = x.shape[-1]
-        norm = np.sqrt((x * x).sum(axis=-1))
-        near = -20 * np.expm1(-norm / (5 * math.sqrt(d)))
-        waves = math.e * -np.expm1(np.cos(2 * np.pi * x).sum(axis=-1) / d - 1)
-        return np.stack([-(near + waves), x.sum(axis=-1), norm - 5], axis=-1)
+    x = np.ascontiguousarray(x)
+    d = x.shape[-1]
+    norm = np.sqrt((x * x).sum(axis=-1))
+    near = -20 * np.expm1(-norm / (5 * math.sqrt(d)))
+    waves = math.e * -np.expm1(np.cos(2 * np.pi * x).sum(axis=-1) / d - 1)
+    return join(-(near + waves), x.sum(axis=-1), norm - 5)
 
 
-def ackley_reference(d: int) -> Reference:
-    """What is known of Ackley's function in closed form.
+def define_ackley(d: int, source: str, about: str) -> type[BoxProblem]:
+    """Ackley's function in d dimensions, of which all is known in closed form.
 
     The feasible set is half a ball. max(Σ_i x_i, ‖x‖ - 5) is convex and symmetric, so it is least
     on the diagonal.
     """
-    return Reference(
-        x=(0.0,) * d,
-        f=0.0,
-        slater=5 * math.sqrt(d) / (1 + math.sqrt(d)),
-        share=math.exp(d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) - d * math.log(3)) / 2,
-        accuracy=1e-12,
-        how=(
-            "closed form: the origin; feasible is half a ball of radius 5; least max g on the "
-            "diagonal"
+    return define(
+        f"ackley-{d}",
+        HighDimensional,
+        source=source,
+        about=about,
+        low=(-5.0,) * d,
+        high=(10.0,) * d,
+        m=2,
+        reference=Reference(
+            x=(0.0,) * d,
+            f=0.0,
+            slater=5 * math.sqrt(d) / (1 + math.sqrt(d)),
+            share=math.exp(d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) - d * math.log(3))
+            / 2,
+            accuracy=1e-12,
+            how="closed form: the origin; feasible is half a ball of radius 5; least max g on the "
+            "diagonal",
+            binds=False,
         ),
-        binds=False,
-    )
+    )(ackley)
 
 
-@PROBLEMS.register("ackley-10")
-@dataclass(kw_only=True)
-class Ackley10(Ackley):
-    __doc__ = Ackley.__doc__
-
-    source = "Eriksson & Poloczek (2021), Ackley in 10 dimensions"
-    about = (
-        "ten-dimensional, multimodal, two constraints, feasible on 0.002 % of the box, optimum "
-        "with a kink"
-    )
-
-    lengthscale: float = longer(10)
-
-    low, high = (-5.0,) * 10, (10.0,) * 10
-    reference = ackley_reference(10)
-
-
-@PROBLEMS.register("ackley-20")
-@dataclass(kw_only=True)
-class Ackley20(Ackley):
-    __doc__ = Ackley.__doc__
-
-    source = "after Eriksson & Poloczek (2021), in 20 dimensions"
-    about = (
-        "20-dimensional, multimodal, two constraints, no feasible point in any sample of the box"
-    )
-
-    lengthscale: float = longer(20)
-
-    low, high = (-5.0,) * 20, (10.0,) * 20
-    reference = ackley_reference(20)
+ackley_10 = define_ackley(
+    10,
+    "Eriksson & Poloczek (2021), Ackley in 10 dimensions",
+    "ten-dimensional, multimodal, two constraints, feasible on 0.002 % of the box, optimum "
+    "with a kink",
+)
+ackley_20 = define_ackley(
+    20,
+    "after Eriksson & Poloczek (2021), in 20 dimensions",
+    "20-dimensional, multimodal, two constraints, no feasible point in any sample of the box",
+)
+ackley_50 = define_ackley(
+    50,
+    "after Eriksson & Poloczek (2021), in 50 dimensions",
+    "50-dimensional, multimodal, two constraints, no feasible point in any sample of the box",
+)
 
 
-@PROBLEMS.register("ackley-50")
-@dataclass(kw_only=True)
-class Ackley50(Ackley):
-    __doc__ = Ackley.__doc__
-
-    source = "after Eriksson & Poloczek (2021), in 50 dimensions"
-    about = (
-        "50-dimensional, multimodal, two constraints, no feasible point in any sample of the box"
-    )
-
-    lengthscale: float = longer(50)
-
-    low, high = (-5.0,) * 50, (10.0,) * 50
-    reference = ackley_reference(50)
-
-
-@dataclass(kw_only=True)
-class Keane(HighDimensional):
+def keane(x: Array) -> Array:
     """Keane's bump (Keane 1994) on [0, 10]^d: cost -|Σ_i cos⁴ x_i - 2 Π_i cos² x_i| / √(Σ_i i
     x_i²).
 
@@ -169,29 +117,27 @@ class Keane(HighDimensional):
     and change neither the feasible set nor any feasible cost. The value is best known, not proven;
     g_1 is active there.
     """
-
-    m = 2
-
-    def formula(self, x: Array) -> Array:
-        x = np.ascontiguousarray(x)
-        d = x.shape[-1]
-        square = np.cos(x) * np.cos(x)
-        bumps = np.abs((square * square).sum(axis=-1) - 2 * square.prod(axis=-1))
-        f = bumps / np.sqrt(np.maximum((np.arange(1, d + 1) * (x * x)).sum(axis=-1), 1.0))
-        with np.errstate(divide="ignore"):  # the logarithm of 0: a mean of 0
-            mean = np.exp(np.log(x).sum(axis=-1) / d)
-        return np.stack([f, 0.75 ** (1 / d) - mean, x.sum(axis=-1) - 7.5 * d], axis=-1)
+    x = np.ascontiguousarray(x)
+    d = x.shape[-1]
+    square = np.cos(x) * np.cos(x)
+    bumps = np.abs((square * square).sum(axis=-1) - 2 * square.prod(axis=-1))
+    f = bumps / np.sqrt(np.maximum((np.arange(1, d + 1) * (x * x)).sum(axis=-1), 1.0))
+    with np.errstate(divide="ignore"):  # the logarithm of 0: a mean of 0
+        mean = np.exp(np.log(x).sum(axis=-1) / d)
+    return join(f, 0.75 ** (1 / d) - mean, x.sum(axis=-1) - 7.5 * d)
 
 
-def keane_reference(x: tuple[float, ...], f: float, share: float) -> Reference:
-    """A best known value; both constraints are slackest on the diagonal, as the geometric mean is
-    concave.
+def define_keane(
+    name: str, x: tuple[float, ...], f: float, share: float, **stated: Any
+) -> type[BoxProblem]:
+    """Keane's bump with a best known value; both constraints are slackest on the diagonal, as the
+    geometric mean is concave.
 
     The share is 1 - P(Π x_i < 0.75) - P(Σ x_i > 7.5 d), a gamma and an Irwin-Hall law: both at once
     hardly happen.
     """
     d = len(x)
-    return Reference(
+    reference = Reference(
         x=x,
         f=f,
         slater=d / (1 + d) * (7.5 - 0.75 ** (1 / d)),
@@ -200,23 +146,19 @@ def keane_reference(x: tuple[float, ...], f: float, share: float) -> Reference:
         how="best known: CMA-ES, then multistart SLSQP; g_1 active; least max g on the diagonal",
         binds=True,
     )
+    box = {"low": (0.0,) * d, "high": (10.0,) * d, "m": 2}
+    return define(name, HighDimensional, **box, reference=reference, **stated)(keane)
 
 
-@PROBLEMS.register("keane-10")
-@dataclass(kw_only=True)
-class Keane10(Keane):
-    __doc__ = Keane.__doc__
-
-    source = "Keane (1994), 10 dimensions"
-    about = (
-        "ten-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
-        "one is active"
-    )
-
-    lengthscale: float = longer(10)
-
-    low, high = (0.0,) * 10, (10.0,) * 10
-    reference = keane_reference(KEANE_10, 0.7473103615121017, 0.99687)
+keane_10 = define_keane(
+    "keane-10",
+    KEANE_10,
+    0.7473103615121017,
+    0.99687,
+    source="Keane (1994), 10 dimensions",
+    about="ten-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
+    "one is active",
+)
 
 
 START, GOAL = (0.05, 0.05), (0.95, 0.95)
@@ -258,9 +200,32 @@ def spline_basis(controls: int, points: int) -> Array:
     return np.asarray(basis)
 
 
-@PROBLEMS.register("rover-60")
-@dataclass(kw_only=True)
-class Rover60(HighDimensional):
+BASIS = spline_basis(32, ALONG)
+
+
+@define(
+    "rover-60",
+    HighDimensional,
+    source="after Wang et al. (2018) and Eriksson & Poloczek (2021), obstacles ours",
+    about="60-dimensional, shortest path among 15 obstacles, many local optima, no feasible point "
+    "in any sample",
+    low=(0.0,) * 60,
+    high=(1.0,) * 60,
+    m=15,
+    reference=Reference(
+        x=ROVER_60,
+        f=-1.2999775164738496,
+        slater=0.024654,
+        share=0.0,
+        accuracy=math.inf,
+        how=(
+            "best known: SLSQP from shortest routes of visibility graphs; g_1, g_7, g_11, g_15 "
+            "active"
+        ),
+        binds=True,
+    ),
+)
+def rover_60(x: Array) -> Array:
     """Shortest path of a rover among 15 obstacles, by 30 points of a B-spline in the unit square.
 
     After the trajectory problem of Wang et al. (2018) and its variant of Eriksson & Poloczek (2021)
@@ -276,44 +241,18 @@ class Rover60(HighDimensional):
     distance to the disc, or the depth of penetration. The value is best known, not proven; no path
     round the discs is shorter than 1.294, and the path touches four.
     """
-
-    source = "after Wang et al. (2018) and Eriksson & Poloczek (2021), obstacles ours"
-    about = (
-        "60-dimensional, shortest path among 15 obstacles, many local optima, no feasible point "
-        "in any sample"
-    )
-
-    lengthscale: float = longer(60)
-
-    low, high = (0.0,) * 60, (1.0,) * 60
-    m = 15
-    basis = spline_basis(32, ALONG)
-    reference = Reference(
-        x=ROVER_60,
-        f=-1.2999775164738496,
-        slater=0.024654,
-        share=0.0,
-        accuracy=math.inf,
-        how=(
-            "best known: SLSQP from shortest routes of visibility graphs; g_1, g_7, g_11, g_15 "
-            "active"
-        ),
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        x = np.ascontiguousarray(x)
-        inner = x.reshape(*x.shape[:-1], 30, 2)
-        ends = [np.broadcast_to(np.array([end]), (*x.shape[:-1], 1, 2)) for end in (START, GOAL)]
-        path = np.matmul(self.basis, np.concatenate([ends[0], inner, ends[1]], axis=-2))
-        a, b = np.ascontiguousarray(path[..., 0]), np.ascontiguousarray(path[..., 1])
-        values = [-np.hypot(np.diff(a), np.diff(b)).sum(axis=-1)]
-        for centre in OBSTACLES:  # one by one: all at once take a gigabyte for a sample of the box
-            far = np.hypot(a - centre[0], b - centre[1])
-            least = far.min(axis=-1)
-            near = np.exp((least[..., None] - far) / SOFT).sum(axis=-1)
-            values.append(RADIUS - least + SOFT * np.log(near))
-        return np.stack(values, axis=-1)
+    x = np.ascontiguousarray(x)
+    inner = x.reshape(*x.shape[:-1], 30, 2)
+    ends = [np.broadcast_to(np.array([end]), (*x.shape[:-1], 1, 2)) for end in (START, GOAL)]
+    path = np.matmul(BASIS, np.concatenate([ends[0], inner, ends[1]], axis=-2))
+    a, b = np.ascontiguousarray(path[..., 0]), np.ascontiguousarray(path[..., 1])
+    values = [-np.hypot(np.diff(a), np.diff(b)).sum(axis=-1)]
+    for centre in OBSTACLES:  # one by one: all at once take a gigabyte for a sample of the box
+        far = np.hypot(a - centre[0], b - centre[1])
+        least = far.min(axis=-1)
+        near = np.exp((least[..., None] - far) / SOFT).sum(axis=-1)
+        values.append(RADIUS - least + SOFT * np.log(near))
+    return np.stack(values, axis=-1)
 
 
 SEGMENTS, LENGTH, YOUNG, STRESS = 62, 0.5, 200e6, 160e3  # lengths in m, forces in kN
@@ -357,9 +296,29 @@ def soft_max(ratios: Array) -> Array:
     return np.asarray(total)
 
 
-@PROBLEMS.register("structure-124")
-@dataclass(kw_only=True)
-class Structure124(HighDimensional):
+@define(
+    "structure-124",
+    HighDimensional,
+    source="ours",
+    about="124-dimensional, least volume of a continuous beam, 65 smooth constraints on stress, "
+    "slenderness, deflection",
+    low=(0.02,) * SEGMENTS + (0.1,) * SEGMENTS,
+    high=(0.2,) * SEGMENTS + (1.0,) * SEGMENTS,
+    m=65,
+    reference=Reference(
+        x=STRUCTURE_124,
+        f=-0.8446425082621812,
+        slater=0.65463,
+        share=0.0,
+        accuracy=math.inf,
+        how=(
+            "best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 "
+            "deflections active"
+        ),
+        binds=True,
+    ),
+)
+def structure_124(x: Array) -> Array:
     """Least volume of a continuous beam of 62 rectangular segments under limits of stress,
     slenderness and deflection.
 
@@ -379,44 +338,19 @@ class Structure124(HighDimensional):
     reactions of the rollers, which are such that v = 0 there. The centre of the box is feasible,
     but hardly any other sampled point. The value is best known, not proven.
     """
-
-    source = "ours"
-    about = (
-        "124-dimensional, least volume of a continuous beam, 65 smooth constraints on stress, "
-        "slenderness, deflection"
-    )
-
-    lengthscale: float = longer(124)
-
-    low, high = (0.02,) * SEGMENTS + (0.1,) * SEGMENTS, (0.2,) * SEGMENTS + (1.0,) * SEGMENTS
-    m = 65
-    reference = Reference(
-        x=STRUCTURE_124,
-        f=-0.8446425082621812,
-        slater=0.65463,
-        share=0.0,
-        accuracy=math.inf,
-        how=(
-            "best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 "
-            "deflections active"
-        ),
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        x = np.ascontiguousarray(x)
-        width, height = x[..., :SEGMENTS], x[..., SEGMENTS:]
-        moments, deflections = solve(width * height * height * height / 12)
-        ends = np.stack([moments[..., :-1], moments[..., 1:]], axis=-1)  # (..., 3, 62, 2)
-        stress = 6 * ends / (width * height * height)[..., None, :, None] / STRESS
-        pairs = np.moveaxis(stress.reshape(*x.shape[:-1], 3, SEGMENTS // 2, 4), -3, -2)
-        slender = (height / (SLENDER * width)).reshape(*x.shape[:-1], SEGMENTS // 2, 2)
-        g = [soft_max(pairs.reshape(*x.shape[:-1], SEGMENTS // 2, 12)) - 1, soft_max(slender) - 1]
-        for first, last, span in zip((0, *SUPPORTS), SUPPORTS, SPANS, strict=False):
-            within = deflections[..., first : last - 1] * (SAG / span)  # column k is node k + 1
-            g.append(soft_max(within.reshape(*x.shape[:-1], -1))[..., None] - 1)
-        volume = LENGTH * np.ascontiguousarray(width * height).sum(axis=-1)
-        return np.concatenate([-volume[..., None], *g], axis=-1)
+    x = np.ascontiguousarray(x)
+    width, height = x[..., :SEGMENTS], x[..., SEGMENTS:]
+    moments, deflections = solve(width * height * height * height / 12)
+    ends = np.stack([moments[..., :-1], moments[..., 1:]], axis=-1)  # (..., 3, 62, 2)
+    stress = 6 * ends / (width * height * height)[..., None, :, None] / STRESS
+    pairs = np.moveaxis(stress.reshape(*x.shape[:-1], 3, SEGMENTS // 2, 4), -3, -2)
+    slender = (height / (SLENDER * width)).reshape(*x.shape[:-1], SEGMENTS // 2, 2)
+    g = [soft_max(pairs.reshape(*x.shape[:-1], SEGMENTS // 2, 12)) - 1, soft_max(slender) - 1]
+    for first, last, span in zip((0, *SUPPORTS), SUPPORTS, SPANS, strict=False):
+        within = deflections[..., first : last - 1] * (SAG / span)  # column k is node k + 1
+        g.append(soft_max(within.reshape(*x.shape[:-1], -1))[..., None] - 1)
+    volume = LENGTH * np.ascontiguousarray(width * height).sum(axis=-1)
+    return np.concatenate([-volume[..., None], *g], axis=-1)
 
 
 def solve(second: Array) -> tuple[Array, Array]:

@@ -28,8 +28,7 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem, Reference
+from cbobench.problems.box import BoxProblem, Reference, define, join, split
 
 # Weights, widths and centres of the first four coordinates of the Hartmann function in six
 # dimensions.
@@ -62,24 +61,15 @@ class PublishedProblem(BoxProblem):
     )
 
 
-@PROBLEMS.register("gardner-1")
-@dataclass(kw_only=True)
-class Gardner1(PublishedProblem):
-    """The first simulation of Gardner et al. (2014): cost cos 2x cos y + sin x on [0, 6]², c(x, y)
-    <= 0.5.
-
-    c = cos x cos y - sin x sin y, which is cos(x + y). The best point of the whole box is feasible
-    (g = -0.5), so the constraint rules out local optima but is not active at the optimum.
-    """
-
-    source = "Gardner et al. (2014), first simulation"
-    about = (
-        "two-dimensional, multimodal, feasible on two thirds of the box, constraint inactive at "
-        "the optimum"
-    )
-
-    low, high = (0.0, 0.0), (6.0, 6.0)
-    reference = Reference(
+@define(
+    "gardner-1",
+    PublishedProblem,
+    source="Gardner et al. (2014), first simulation",
+    about="two-dimensional, multimodal, feasible on two thirds of the box, constraint inactive at "
+    "the optimum",
+    low=(0.0, 0.0),
+    high=(6.0, 6.0),
+    reference=Reference(
         x=(4.712388980384690, 0.0),
         f=2.0,
         slater=1.5,
@@ -87,17 +77,38 @@ class Gardner1(PublishedProblem):
         accuracy=1e-12,
         how="closed form: x = 3π/2, y = 0, where the cost is -1 - 1; least g at x + y = π",
         binds=False,
-    )
+    ),
+)
+def gardner_1(x: Array) -> Array:
+    """The first simulation of Gardner et al. (2014): cost cos 2x cos y + sin x on [0, 6]², c(x, y)
+    <= 0.5.
 
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        cost = np.cos(2 * a) * np.cos(b) + np.sin(a)
-        return np.stack([-cost, np.cos(a) * np.cos(b) - np.sin(a) * np.sin(b) - 0.5], axis=-1)
+    c = cos x cos y - sin x sin y, which is cos(x + y). The best point of the whole box is feasible
+    (g = -0.5), so the constraint rules out local optima but is not active at the optimum.
+    """
+    a, b = split(x)
+    cost = np.cos(2 * a) * np.cos(b) + np.sin(a)
+    return join(-cost, np.cos(a) * np.cos(b) - np.sin(a) * np.sin(b) - 0.5)
 
 
-@PROBLEMS.register("gramacy")
-@dataclass(kw_only=True)
-class Gramacy(PublishedProblem):
+@define(
+    "gramacy",
+    PublishedProblem,
+    source="Gramacy et al. (2016), toy problem",
+    about="two-dimensional, linear reward, two constraints, three local optima on their boundary",
+    low=(0.0, 0.0),
+    high=(1.0, 1.0),
+    m=2,
+    reference=Reference(
+        x=(0.1951226834720067, 0.4046653685380608),
+        f=-0.5997880520100675,
+        slater=0.776885044793,
+        share=0.45724,
+        how="multistart SLSQP with exact derivatives; c_1 active",
+        binds=True,
+    ),
+)
+def gramacy(x: Array) -> Array:
     """The toy problem of Gramacy et al. (2016): cost x_1 + x_2 on [0, 1]², one wavy and one round
     constraint.
 
@@ -106,31 +117,29 @@ class Gramacy(PublishedProblem):
     0.75 and 0.8609. Published: cost 0.5998 at (0.1954, 0.4044), rounded; the optimum is 1.2e-5
     lower.
     """
-
-    source = "Gramacy et al. (2016), toy problem"
-    about = "two-dimensional, linear reward, two constraints, three local optima on their boundary"
-
-    low, high = (0.0, 0.0), (1.0, 1.0)
-    m = 2
-    reference = Reference(
-        x=(0.1951226834720067, 0.4046653685380608),
-        f=-0.5997880520100675,
-        slater=0.776885044793,
-        share=0.45724,
-        accuracy=1e-9,
-        how="multistart SLSQP with exact derivatives; c_1 active",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        a, b = x[..., 0], x[..., 1]
-        wavy = 1.5 - a - 2 * b - 0.5 * np.sin(2 * np.pi * (a * a - 2 * b))
-        return np.stack([-(a + b), wavy, a * a + b * b - 1.5], axis=-1)
+    a, b = split(x)
+    wavy = 1.5 - a - 2 * b - 0.5 * np.sin(2 * np.pi * (a * a - 2 * b))
+    return join(-(a + b), wavy, a * a + b * b - 1.5)
 
 
-@PROBLEMS.register("hartmann-4")
-@dataclass(kw_only=True)
-class Hartmann4(PublishedProblem):
+@define(
+    "hartmann-4",
+    PublishedProblem,
+    source="Picheny et al. (2013); norm constraint of Letham et al. (2019)",
+    about="four-dimensional, two local optima, feasible inside the unit ball, constraint inactive "
+    "at the optimum",
+    low=(0.0,) * 4,
+    high=(1.0,) * 4,
+    reference=Reference(
+        x=(0.1873952725112586, 0.19415153010700953, 0.5579177798992737, 0.2647796238393009),
+        f=3.1344941412224,
+        slater=1.0,
+        share=0.30844,
+        how="multistart SLSQP with exact derivatives; no constraint active; least g at the origin",
+        binds=False,
+    ),
+)
+def hartmann_4(x: Array) -> Array:
     """The Hartmann function of Picheny et al. (2013) in four dimensions, with the norm constraint
     of Letham et al.
 
@@ -140,29 +149,8 @@ class Hartmann4(PublishedProblem):
     so the constraint is not active there.
     Published without constraint: (0.1873, 0.1906, 0.5566, 0.2647), whose cost is larger by 1.4e-4.
     """
-
-    source = "Picheny et al. (2013); norm constraint of Letham et al. (2019)"
-    about = (
-        "four-dimensional, two local optima, feasible inside the unit ball, constraint inactive "
-        "at the optimum"
-    )
-
-    low, high = (0.0,) * 4, (1.0,) * 4
-    reference = Reference(
-        x=(0.1873952725112586, 0.19415153010700953, 0.5579177798992737, 0.2647796238393009),
-        f=3.1344941412224,
-        slater=1.0,
-        share=0.30844,
-        accuracy=1e-9,
-        how="multistart SLSQP with exact derivatives; no constraint active; least g at the origin",
-        binds=False,
-    )
-
-    def formula(self, x: Array) -> Array:
-        bumps = ALPHA * np.exp(-(WIDTHS * (x[..., None, :] - CENTRES) ** 2).sum(axis=-1))
-        return np.stack(
-            [(bumps.sum(axis=-1) - 1.1) / 0.839, np.sqrt((x * x).sum(axis=-1)) - 1], axis=-1
-        )
+    bumps = ALPHA * np.exp(-(WIDTHS * (x[..., None, :] - CENTRES) ** 2).sum(axis=-1))
+    return join((bumps.sum(axis=-1) - 1.1) / 0.839, np.sqrt((x * x).sum(axis=-1)) - 1)
 
 
 def noise_near(deviation: float) -> Any:
@@ -183,9 +171,29 @@ class Design(PublishedProblem):
     )
 
 
-@PROBLEMS.register("pressure-vessel")
-@dataclass(kw_only=True)
-class PressureVessel(Design):
+@define(
+    "pressure-vessel",
+    Design,
+    source="Coello & Mezura-Montes (2002), continuous relaxation",
+    about="four-dimensional design, four constraints, one of them in 10⁶ cubic inches, feasible on "
+    "40 % of the box",
+    noise_f=noise_near(0.0011),
+    low=(0.0625, 0.0625, 10.0, 10.0),
+    high=(6.1875, 6.1875, 200.0, 200.0),
+    m=4,
+    reference=Reference(
+        x=(0.7781686413751072, 0.38464916262790516, 40.319618724098746, 199.99999999999997),
+        f=-5885.332773616486,
+        slater=5.40932658134,
+        share=0.40318,
+        how=(
+            "multistart SLSQP with exact derivatives; three constraints and the largest length "
+            "active"
+        ),
+        binds=True,
+    ),
+)
+def pressure_vessel(x: Array) -> Array:
     """Price of a pressure vessel: thickness of shell and head, inner radius and length (all in
     inches).
 
@@ -193,42 +201,40 @@ class PressureVessel(Design):
     continuous. The last constraint, length <= 240, holds in the whole box, as published. Published
     with multiples of 1/16: 6059.946; the relaxation is 174.613 cheaper (5885.333).
     """
+    shell, head, radius, length = split(x)
+    cost = 0.6224 * shell * radius * length + 1.7781 * head * radius * radius
+    cost = cost + 3.1661 * shell * shell * length + 19.84 * shell * shell * radius
+    volume = np.pi * radius * radius * length + 4 / 3 * np.pi * radius * radius * radius
+    g = [0.0193 * radius - shell, 0.00954 * radius - head, 1_296_000 - volume, length - 240]
+    return join(-cost, *g)
 
-    source = "Coello & Mezura-Montes (2002), continuous relaxation"
-    about = (
-        "four-dimensional design, four constraints, one of them in 10⁶ cubic inches, feasible on "
-        "40 % of the box"
-    )
 
-    noise_f: float = noise_near(0.0011)
-
-    low, high = (0.0625, 0.0625, 10.0, 10.0), (6.1875, 6.1875, 200.0, 200.0)
-    m = 4
-    reference = Reference(
-        x=(0.7781686413751072, 0.38464916262790516, 40.319618724098746, 199.99999999999997),
-        f=-5885.332773616486,
-        slater=5.40932658134,
-        share=0.40318,
-        accuracy=1e-9,
+@define(
+    "welded-beam",
+    Design,
+    source="Coello & Mezura-Montes (2002), seven constraints",
+    about="four-dimensional design, seven constraints over seven orders of magnitude, feasible on "
+    "2.6 % of the box",
+    noise_f=noise_near(0.0021),
+    low=(0.1, 0.1, 0.1, 0.1),
+    high=(2.0, 10.0, 10.0, 2.0),
+    m=7,
+    reference=Reference(
+        x=(0.2057296397860782, 3.470488665628062, 9.03662391035764, 0.2057296397860799),
+        f=-1.7248523085973753,
+        slater=0.246548410259,
+        share=0.02658,
         how=(
-            "multistart SLSQP with exact derivatives; three constraints and the largest length "
+            "multistart SLSQP with exact derivatives; stresses, weld against beam and buckling "
             "active"
         ),
         binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        shell, head, radius, length = np.moveaxis(x, -1, 0)
-        cost = 0.6224 * shell * radius * length + 1.7781 * head * radius * radius
-        cost = cost + 3.1661 * shell * shell * length + 19.84 * shell * shell * radius
-        volume = np.pi * radius * radius * length + 4 / 3 * np.pi * radius * radius * radius
-        g = [0.0193 * radius - shell, 0.00954 * radius - head, 1_296_000 - volume, length - 240]
-        return np.stack([-cost, *g], axis=-1)
-
-
-@PROBLEMS.register("welded-beam")
-@dataclass(kw_only=True)
-class WeldedBeam(Design):
+    ),
+    noise_g=param(
+        0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
+    ),
+)
+def welded_beam(x: Array) -> Array:
     """Price of a welded beam: height and length of the weld, height and thickness of the beam
     (inches).
 
@@ -238,72 +244,60 @@ class WeldedBeam(Design):
     Mezura-Montes 2002); the optimum is 0.0033737 lower. A version with five constraints, in which
     polar moment, deflection and buckling differ, has the optimum 1.6702.
     """
-
-    source = "Coello & Mezura-Montes (2002), seven constraints"
-    about = (
-        "four-dimensional design, seven constraints over seven orders of magnitude, feasible on "
-        "2.6 % of the box"
+    h, l, t, b = split(x)  # noqa: E741 - the source's letter
+    load, reach, young, shear = 6000.0, 14.0, 30e6, 12e6
+    square = (h + t) * (h + t) / 4
+    radius = np.sqrt(l * l / 4 + square)
+    polar = 2 * np.sqrt(2) * h * l * (l * l / 12 + square)
+    direct = load / (np.sqrt(2) * h * l)
+    torsion = load * (reach + l / 2) * radius / polar
+    stress = np.sqrt(direct * direct + direct * torsion * l / radius + torsion * torsion)
+    bending = 6 * load * reach / (b * t * t)
+    deflection = 4 * load * reach**3 / (young * t * t * t * b)
+    buckling = (
+        4.013
+        * young
+        * t
+        * b
+        * b
+        * b
+        / 6
+        / reach**2
+        * (1 - t / (2 * reach) * np.sqrt(young / (4 * shear)))
     )
+    beam = 0.04811 * t * b * (14 + l)
+    g = [
+        stress - 13600,
+        bending - 30000,
+        h - b,
+        0.10471 * h * h + beam - 5,
+        0.125 - h,
+        deflection - 0.25,
+        load - buckling,
+    ]
+    return join(-(1.10471 * h * h * l + beam), *g)
 
-    noise_f: float = noise_near(0.0021)
 
-    low, high = (0.1, 0.1, 0.1, 0.1), (2.0, 10.0, 10.0, 2.0)
-    m = 7
-    reference = Reference(
-        x=(0.2057296397860782, 3.470488665628062, 9.03662391035764, 0.2057296397860799),
-        f=-1.7248523085973753,
-        slater=0.246548410259,
-        share=0.02658,
-        accuracy=1e-9,
-        how=(
-            "multistart SLSQP with exact derivatives; stresses, weld against beam and buckling "
-            "active"
-        ),
+@define(
+    "tension-spring",
+    Design,
+    source="Coello & Mezura-Montes (2002)",
+    about="three-dimensional design, four constraints, one with a pole, feasible on 0.75 % of the "
+    "box",
+    noise_f=noise_near(1.1e-5),
+    low=(0.05, 0.25, 2.0),
+    high=(2.0, 1.3, 15.0),
+    m=4,
+    reference=Reference(
+        x=(0.05168906111146782, 0.3567177404899924, 11.288965711128466),
+        f=-0.012665232788319429,
+        slater=0.507106720010,
+        share=0.007495,
+        how="multistart SLSQP with exact derivatives; deflection and shear stress active",
         binds=True,
-    )
-
-    noise_g: float = param(
-        0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
-    )
-
-    def formula(self, x: Array) -> Array:
-        h, l, t, b = np.moveaxis(x, -1, 0)  # noqa: E741 - the source's letter
-        load, reach, young, shear = 6000.0, 14.0, 30e6, 12e6
-        square = (h + t) * (h + t) / 4
-        radius = np.sqrt(l * l / 4 + square)
-        polar = 2 * np.sqrt(2) * h * l * (l * l / 12 + square)
-        direct = load / (np.sqrt(2) * h * l)
-        torsion = load * (reach + l / 2) * radius / polar
-        stress = np.sqrt(direct * direct + direct * torsion * l / radius + torsion * torsion)
-        bending = 6 * load * reach / (b * t * t)
-        deflection = 4 * load * reach**3 / (young * t * t * t * b)
-        buckling = (
-            4.013
-            * young
-            * t
-            * b
-            * b
-            * b
-            / 6
-            / reach**2
-            * (1 - t / (2 * reach) * np.sqrt(young / (4 * shear)))
-        )
-        beam = 0.04811 * t * b * (14 + l)
-        g = [
-            stress - 13600,
-            bending - 30000,
-            h - b,
-            0.10471 * h * h + beam - 5,
-            0.125 - h,
-            deflection - 0.25,
-            load - buckling,
-        ]
-        return np.stack([-(1.10471 * h * h * l + beam), *g], axis=-1)
-
-
-@PROBLEMS.register("tension-spring")
-@dataclass(kw_only=True)
-class TensionSpring(Design):
+    ),
+)
+def tension_spring(x: Array) -> Array:
     """Weight of a tension spring: diameters of wire and coil (inches), number of active coils.
 
     Constraints on deflection, shear stress, surge frequency and outer diameter. The stress has a
@@ -311,47 +305,24 @@ class TensionSpring(Design):
     (ours; it moves no sign). Published: 0.012681 (Coello & Mezura-Montes 2002); the optimum is
     1.58e-5 lower.
     """
-
-    source = "Coello & Mezura-Montes (2002)"
-    about = (
-        "three-dimensional design, four constraints, one with a pole, feasible on 0.75 % of the box"
-    )
-
-    noise_f: float = noise_near(1.1e-5)
-
-    low, high = (0.05, 0.25, 2.0), (2.0, 1.3, 15.0)
-    m = 4
-    reference = Reference(
-        x=(0.05168906111146782, 0.3567177404899924, 11.288965711128466),
-        f=-0.012665232788319429,
-        slater=0.507106720010,
-        share=0.007495,
-        accuracy=1e-9,
-        how="multistart SLSQP with exact derivatives; deflection and shear stress active",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        wire, coil, turns = np.moveaxis(x, -1, 0)
-        square = wire * wire
-        with np.errstate(divide="ignore"):  # equally thick: the stress is infinite, and clipped
-            stress = (
-                (4 * coil * coil - wire * coil) / (12566 * wire * square * (coil - wire))
-                + 1 / (5108 * square)
-                - 1
-            )
-        g = [
-            1 - coil * coil * coil * turns / (71785 * square * square),
-            np.clip(stress, -100.0, 100.0),
-            1 - 140.45 * wire / (coil * coil * turns),
-            (wire + coil) / 1.5 - 1,
-        ]
-        return np.stack([-(turns + 2) * coil * square, *g], axis=-1)
+    wire, coil, turns = split(x)
+    square = wire * wire
+    with np.errstate(divide="ignore"):  # equally thick: the stress is infinite, and clipped
+        stress = (
+            (4 * coil * coil - wire * coil) / (12566 * wire * square * (coil - wire))
+            + 1 / (5108 * square)
+            - 1
+        )
+    g = [
+        1 - coil * coil * coil * turns / (71785 * square * square),
+        np.clip(stress, -100.0, 100.0),
+        1 - 140.45 * wire / (coil * coil * turns),
+        (wire + coil) / 1.5 - 1,
+    ]
+    return join(-(turns + 2) * coil * square, *g)
 
 
-@PROBLEMS.register("speed-reducer")
-@dataclass(kw_only=True)
-class SpeedReducer(Design):
+def reduce_speed(x: Array) -> Array:
     """Weight of a speed reducer: face width, tooth module, number of teeth, two shaft lengths and
     two diameters (cm).
 
@@ -360,51 +331,50 @@ class SpeedReducer(Design):
     2996.3482 (Lemonge et al. 2010), which agrees to its last digit. Versions in which the second
     shaft may have 7.3 cm have the optimum 2994.4711.
     """
+    width, module, teeth, first, second, thin, thick = split(x)
+    thin2, thick2, pitch = thin * thin, thick * thick, module * teeth
+    gear = width * module * pitch
+    cost = 0.7854 * width * module * module * (3.3333 * teeth * teeth + 14.9334 * teeth - 43.0934)
+    cost = cost - 1.508 * width * (thin2 + thick2) + 7.4777 * (thin2 * thin + thick2 * thick)
+    cost = cost + 0.7854 * (first * thin2 + second * thick2)
+    turn_first, turn_second = 745 * first / pitch, 745 * second / pitch
+    g = [
+        27 / gear - 1,
+        397.5 / (gear * teeth) - 1,
+        1.93 * first * first * first / (pitch * thin2 * thin2) - 1,
+        1.93 * second * second * second / (pitch * thick2 * thick2) - 1,
+        np.sqrt(turn_first * turn_first + 16.9e6) / (110 * thin2 * thin) - 1,
+        np.sqrt(turn_second * turn_second + 157.5e6) / (85 * thick2 * thick) - 1,
+        pitch / 40 - 1,
+        5 * module / width - 1,
+        width / (12 * module) - 1,
+        (1.5 * thin + 1.9) / first - 1,
+        (1.1 * thick + 1.9) / second - 1,
+    ]
+    return join(-cost, *g)
 
-    source = "Lemonge et al. (2010), continuous relaxation"
-    about = "seven-dimensional design, eleven constraints, feasible on 0.19 % of the box"
 
-    noise_f: float = noise_near(0.0039)
-
-    low, high = (2.6, 0.7, 17.0, 7.3, 7.8, 2.9, 5.0), (3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5)
-    m = 11
-    reference = Reference(
+speed_reducer = define(
+    "speed-reducer",
+    Design,
+    source="Lemonge et al. (2010), continuous relaxation",
+    about="seven-dimensional design, eleven constraints, feasible on 0.19 % of the box",
+    noise_f=noise_near(0.0039),
+    low=(2.6, 0.7, 17.0, 7.3, 7.8, 2.9, 5.0),
+    high=(3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5),
+    m=11,
+    reference=Reference(
         x=(3.5, 0.7, 17.0, 7.3, 7.8, 3.3502146660964476, 5.286683229757917),
         f=-2996.34816496853,
         slater=0.0277777777777,
         share=0.001871,
-        accuracy=1e-9,
         how=(
             "multistart SLSQP with exact derivatives; both shaft stresses, width and four lower "
             "bounds active"
         ),
         binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        width, module, teeth, first, second, thin, thick = np.moveaxis(x, -1, 0)
-        thin2, thick2, pitch = thin * thin, thick * thick, module * teeth
-        gear = width * module * pitch
-        cost = (
-            0.7854 * width * module * module * (3.3333 * teeth * teeth + 14.9334 * teeth - 43.0934)
-        )
-        cost = cost - 1.508 * width * (thin2 + thick2) + 7.4777 * (thin2 * thin + thick2 * thick)
-        cost = cost + 0.7854 * (first * thin2 + second * thick2)
-        turn_first, turn_second = 745 * first / pitch, 745 * second / pitch
-        g = [
-            27 / gear - 1,
-            397.5 / (gear * teeth) - 1,
-            1.93 * first * first * first / (pitch * thin2 * thin2) - 1,
-            1.93 * second * second * second / (pitch * thick2 * thick2) - 1,
-            np.sqrt(turn_first * turn_first + 16.9e6) / (110 * thin2 * thin) - 1,
-            np.sqrt(turn_second * turn_second + 157.5e6) / (85 * thick2 * thick) - 1,
-            pitch / 40 - 1,
-            5 * module / width - 1,
-            width / (12 * module) - 1,
-            (1.5 * thin + 1.9) / first - 1,
-            (1.1 * thick + 1.9) / second - 1,
-        ]
-        return np.stack([-cost, *g], axis=-1)
+    ),
+)(reduce_speed)
 
 
 TOLERANCE = 0.015  # cm
@@ -425,9 +395,23 @@ WORST = np.array(  # the sign of the deviation of each input at which g_j is lar
 )
 
 
-@PROBLEMS.register("robust-speed-reducer")
-@dataclass(kw_only=True)
-class RobustSpeedReducer(SpeedReducer):
+@define(
+    "robust-speed-reducer",
+    speed_reducer,
+    source="speed reducer of Lemonge et al. (2010), worst case after Parkinson et al. (1993), "
+    "tolerances ours",
+    about="the speed reducer, its eleven constraints in the worst case of tolerances, feasible on "
+    "0.11 % of the box",
+    reference=Reference(
+        x=(3.515, 0.7, 17.0, 7.3, 7.8, 3.3652427075044, 5.301688357725497),
+        f=-3015.6501759208663,
+        slater=0.023709902371,
+        share=0.00112,
+        how="multistart SLSQP; both shaft stresses, width and four lower bounds active",
+        binds=True,
+    ),
+)
+def robust_speed_reducer(x: Array) -> Array:
     """The speed reducer whose constraints hold however its parts are made within tolerances of
     0.015 cm.
 
@@ -439,27 +423,6 @@ class RobustSpeedReducer(SpeedReducer):
     ours: three times the standard deviation in reliability-based versions, which with index 3 and
     in first order ask the same of a ball around x. Robustness costs 19.302 of weight.
     """
-
-    source = (
-        "speed reducer of Lemonge et al. (2010), worst case after Parkinson et al. (1993), "
-        "tolerances ours"
-    )
-    about = (
-        "the speed reducer, its eleven constraints in the worst case of tolerances, feasible on "
-        "0.11 % of the box"
-    )
-
-    reference = Reference(
-        x=(3.515, 0.7, 17.0, 7.3, 7.8, 3.3652427075044, 5.301688357725497),
-        f=-3015.6501759208663,
-        slater=0.023709902371,
-        share=0.00112,
-        accuracy=1e-9,
-        how="multistart SLSQP; both shaft stresses, width and four lower bounds active",
-        binds=True,
-    )
-
-    def formula(self, x: Array) -> Array:
-        corners = super().formula(x[..., None, :] + TOLERANCE * WORST)
-        g = np.diagonal(corners[..., 1:], axis1=-2, axis2=-1)
-        return np.concatenate([super().formula(x)[..., :1], g], axis=-1)
+    corners = reduce_speed(x[..., None, :] + TOLERANCE * WORST)
+    g = np.diagonal(corners[..., 1:], axis1=-2, axis2=-1)
+    return np.concatenate([reduce_speed(x)[..., :1], g], axis=-1)

@@ -252,8 +252,8 @@ class Reference:
     f: float
     slater: float
     share: float
-    accuracy: float
-    how: str
+    accuracy: float = 1e-9
+    how: str = ""
     binds: bool | None = None
 
 

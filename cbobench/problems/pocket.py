@@ -61,7 +61,6 @@ class FeasiblePocket(BoxProblem):
         f=-0.25323589750337505,
         slater=0.05,
         share=0.0177,
-        accuracy=1e-9,
         how="closed form: x_1 = 3π/2, sin x_2 = 0.95",
         binds=True,
     )
@@ -98,7 +97,6 @@ DRIFT = (  # shifts, level and optimum of the three phases
             f=0.6703451933399516,
             slater=0.5,
             share=0.186,
-            accuracy=1e-9,
             how="closed form: x_2 = 0, x_1 = π - arcsin(-0.5 / sin 5)",
             binds=True,
         ),
@@ -111,7 +109,6 @@ DRIFT = (  # shifts, level and optimum of the three phases
             f=-0.6774579819456605,
             slater=0.05,
             share=0.0135,
-            accuracy=1e-9,
             how="closed form: x_1 = 0, sin x_2 = -0.95 / sin 5",
             binds=True,
         ),

@@ -89,7 +89,6 @@ class RateAllocation(BoxProblem):
         f=2.9615588995222315,
         slater=BUDGET,
         share=0.263,
-        accuracy=1e-9,
         how="multistart SLSQP (four local optima), then U_i'(x_i) = μ p_i by root finding",
         binds=True,
     )

@@ -10,7 +10,7 @@ from scipy.optimize import minimize, nnls
 
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.held_out import ISLANDS, HeldOut, TwoHundred
+from cbobench.problems.held_out import ISLANDS, PLANES, WEIGHTS, HeldOut
 from tests.problems.derive_high_dimensional import evaluate, local
 
 HELD_OUT = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HeldOut)]
@@ -214,8 +214,8 @@ def test_two_hundred_by_the_conditions_of_a_convex_problem():
     x = np.array(task.reference.x)
     active = task.formula(x)[1:] > -1e-9
     assert active.sum() == 3
-    slope = 2 * TwoHundred.weights * (1 - x)
-    multipliers, residual = nnls(TwoHundred.planes[active].T, slope)
+    slope = 2 * WEIGHTS * (1 - x)
+    multipliers, residual = nnls(PLANES[active].T, slope)
     assert multipliers.min() > 0
     assert residual < 1e-7 * np.linalg.norm(slope)
 

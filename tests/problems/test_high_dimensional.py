@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.problems import PROBLEMS, high_dimensional
 from cbobench.problems.data import DataFolder
-from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START, HighDimensional, Rover60
+from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START, HighDimensional, rover_60
 from tests.problems import derive_high_dimensional as derivation
 
 NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]
@@ -57,13 +59,14 @@ def test_the_stored_point_is_feasible_and_has_the_stored_value(name):
 
 def test_a_wrong_reference_is_refused():
     task = build_task("keane-10")
-    wrong = type(
-        "Wrong",
-        (type(task),),
-        {"reference": type(task.reference)((0.0,) * 10, 0.0, 1.0, 0.5, 1.0, "")},
-    )
-    with pytest.raises(Misuse, match="the stated reference of Wrong is .*not feasible"):
+    wrong = type("Wrong", (type(task),), {"reference": replace(task.reference, x=(0.0,) * 10)})
+    with pytest.raises(Misuse, match="the stated optimum is .*not feasible"):
         wrong().prepare(DataFolder())
+
+
+@pytest.mark.parametrize("name", [*ACKLEY, "cec-g4"])
+def test_a_problem_made_of_a_formula_can_be_sent_to_a_worker(name):
+    assert pickle.loads(pickle.dumps(build_task(name))) == build_task(name)  # noqa: S301
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -192,7 +195,7 @@ def test_the_rovers_best_known_path_is_as_long_as_the_shortest_way_round_the_dis
     shortest, _ = derivation.shortest_route(0.069)
     longest, _ = derivation.shortest_route(0.086)
     assert shortest == pytest.approx(1.294, abs=1e-3)
-    assert shortest < -Rover60.reference.f < longest < 1.02 * shortest
+    assert shortest < -rover_60.reference.f < longest < 1.02 * shortest
     close = np.linalg.norm(OBSTACLES[:, None] - OBSTACLES, axis=-1) + np.eye(15)
     assert close.min() > 0.14, "no two discs overlap"
 

@@ -14,7 +14,7 @@ from cbobench.params import build
 from cbobench.problems import PROBLEMS, pocket
 from cbobench.problems.data import DataFolder
 from cbobench.problems.high_dimensional import HighDimensional
-from cbobench.problems.literature import Gramacy
+from cbobench.problems.literature import gramacy as Gramacy
 from tests.algorithms.easy import Bowl
 from tests.helpers import on_boxes, prepare_class
 
