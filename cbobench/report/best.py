@@ -4,7 +4,9 @@ worth.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -55,63 +57,46 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     opened, groups = selection.run, selection.groups
     recommendations = find_recommendations(opened, groups)
     if recommendations.empty:
-        raise Misuse(
-            f"{opened} holds no recommendation: no cell is done, or they are of an earlier version"
-        )
-    recommendations["rank"] = recommendations.groupby("problem", sort=False).cumcount() + 1
-    top_rows = recommendations[recommendations["rank"] <= top]
-    configurations = top_rows["configuration"].tolist()
-    names = dict.fromkeys(name for configuration in configurations for name in configuration)
-    inputs = pd.DataFrame(
-        {
-            name: to_column([configuration.get(name, np.nan) for configuration in configurations])
-            for name in names
-        }
-    )
-    inputs.index = top_rows.index
+        raise Misuse(f"{opened} holds no recommendation: no cell is done")
+    ranks = recommendations.groupby("problem", sort=False).cumcount() + 1
+    recommendations.insert(2, "rank", ranks)
+    shown = recommendations[ranks <= top].reset_index(drop=True)
+    configurations, by = shown["configuration"].tolist(), shown["by"].map(describe_by)
     # An input may be called like a column of the frame; renamed, it hides none.
-    clashing = {
-        name: f"input {name}"
-        for name in inputs.columns
-        if name in {*recommendations.columns, "rank"}
+    inputs = {
+        f"input {name}" if name in shown else name: to_column(
+            [configuration.get(name, np.nan) for configuration in configurations]
+        )
+        for name in dict.fromkeys(itertools.chain(*configurations))
     }
-    frame = pd.concat(
-        [
-            top_rows[["problem", "problem_label", "rank"]],
-            inputs.rename(columns=clashing),
-            top_rows[["f", "objective", "value", "violation", "feasible", "seeds"]],
-            top_rows["by"].map(describe_by),
-        ],
-        axis=1,
-    ).reset_index(drop=True)
-    objectives = set(top_rows["objective"])
-    name = objectives.pop() if len(objectives) == 1 else "objective"
-    gaps = top_rows.groupby("problem", sort=False)["value"].agg(find_gap)
+    frame = pd.concat([shown.iloc[:, :3], pd.DataFrame(inputs), shown.iloc[:, 4:]], axis=1)
+    objectives = shown["objective"].unique()
+    several = len(objectives) > 1
+    name = "objective" if several else objectives[0]
+    gaps = shown.groupby("problem", sort=False)["value"].transform(find_gap)
     variants = opened.record.variants("problems")
     texts = [
         text
-        for problem, rows in top_rows.groupby("problem", sort=False)
+        for problem, rows in shown.groupby("problem", sort=False)
         for text in describe_configurations([*rows["configuration"]], variants[str(problem)].inputs)
     ]
     rows = [
         (
             row["problem_label"],
             text,
-            ("" if name == row["objective"] else f"{row['objective']} ")
-            + format_number(row["value"], apart=gaps[row["problem"]]),
+            f"{row['objective']} " * several + format_number(row["value"], apart=gap),
             format_number(row["violation"]),
             f"{row['feasible']}/{row['seeds']}",
-            describe_by(row["by"]),
+            by_text,
         )
-        for row, text in zip(top_rows.to_dict("records"), texts, strict=True)
+        for row, text, gap, by_text in zip(shown.to_dict("records"), texts, gaps, by, strict=True)
     ]
     columns = ("problem", "configuration", name, "violation", "feasible", "by")
-    hidden_count = len(recommendations) - len(top_rows)
     note = NOTE.format(name=name)
-    if hidden_count:
-        note += f"; {hidden_count:,} more: --top {int(recommendations['rank'].max())}"
+    if hidden := len(recommendations) - len(shown):
+        note += f"; {hidden:,} more: --top {ranks.max()}"
     note = "\n".join([note, *describe_best(opened, groups)])
-    return Comparison(frame, TextTable(columns, rows, opened.record.suite, note, left=2))
+    return Comparison(frame.assign(by=by), TextTable(columns, rows, opened.record.suite, note))
 
 
 COLUMNS = [
@@ -130,12 +115,13 @@ DIGITS = 6  # significant digits of a coordinate, if it is no larger than its si
 ALL_DIGITS = 17  # of a float
 
 
-def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: Any, x: Any) -> dict[str, Any]:
+def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: int, x: Any) -> dict[str, Any]:
     """The inputs of one action by their names.
 
     Args:
         inputs: of its problem (`Variant.inputs`); None if they are not known.
-        action, x: an index of a finite set or None, a point of a box or None.
+        action: an index of a finite set, where x is None.
+        x: a point of a box.
     """
     if x is not None:
         names = [name for name, _ in inputs] if inputs else [f"x_{i}" for i in range(1, len(x) + 1)]
@@ -201,69 +187,38 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     variants = run.record.variants("problems")
     for problem, problem_groups in group_by(groups, "problem").items():
         name, zero, unit = read_objective(variants[problem])
-        inputs, by_point = variants[problem].inputs, dict[tuple[Any, ...], dict[str, Any]]()
+        by_point: dict[Any, list[tuple[Group, float, float]]] = {}
         for group in problem_groups:
-            for cell in _list_recommending(group):
-                action, x = cell["recommended_action"], cell["recommended_x"]
-                values = name_inputs(inputs, action, x)
-                point = (action,) if x is None else tuple(x)
-                row = by_point.setdefault(
-                    point, {"configuration": values, "f": [], "violation": [], "by": {}}
-                )
-                g = cell["recommended_g"]
-                row["f"].append(np.nan if cell["recommended_f"] is None else cell["recommended_f"])
-                row["violation"].append(np.nan if g is None else np.maximum(g, 0.0).sum())
-                by = row["by"].setdefault(group.algorithm_label, [0, group.n])
-                by[0] += 1
-        for row in by_point.values():
-            feasible = sum(v <= 0 for v in row["violation"])
-            f, violation = (float(np.mean(row[name])) for name in ("f", "violation"))
-            objective_columns = {"objective": name, "value": zero + unit * f}
-            by = {
-                label: (k, n)
-                for label, (k, n) in sorted(row["by"].items(), key=lambda item: -item[1][0])
+            for action, x, f, g in zip(*map(group.words, RECOMMENDED), strict=True):
+                if action is not None or x is not None:
+                    point = int(action) if x is None else tuple(x.tolist())
+                    violation = np.nan if g is None else np.maximum(g, 0.0).sum()
+                    by_point.setdefault(point, []).append(
+                        (group, np.nan if f is None else f, violation)
+                    )
+        for point, cells in by_point.items():
+            x = point if isinstance(point, tuple) else None
+            methods, values, violations = zip(*cells, strict=True)
+            f = float(np.mean(values))
+            counts = Counter(group.algorithm_label for group in methods)
+            sizes = {group.algorithm_label: group.n for group in methods}
+            row = {
+                "problem": problem,
+                "problem_label": methods[0].problem_label,
+                "configuration": name_inputs(variants[problem].inputs, point, x),
+                "f": f,
+                "objective": name,
+                "value": zero + unit * f,
+                "violation": float(np.mean(violations)),
+                "feasible": sum(violation <= 0 for violation in violations),
+                "seeds": len(cells),
+                "by": {label: (count, sizes[label]) for label, count in counts.most_common()},
             }
-            rows.append(
-                {
-                    "problem": problem,
-                    "problem_label": problem_groups[0].problem_label,
-                    "configuration": row["configuration"],
-                    "f": f,
-                    **objective_columns,
-                    "violation": violation,
-                    "feasible": feasible,
-                    "seeds": len(row["f"]),
-                    "by": by,
-                }
-            )
+            rows.append(row)
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    order = [
-        frame["problem"].map({title: i for i, title in enumerate(variants)}),
-        frame["violation"].fillna(np.inf),
-        -frame["f"],
-        -frame["seeds"],
-    ]
-    # lexsort takes the first key last
-    keys = [np.asarray(key, dtype=np.float64) for key in reversed(order)]
-    return frame.iloc[np.lexsort(keys)].reset_index(drop=True)
-
-
-def _list_recommending(group: Group) -> list[dict[str, Any]]:
-    """The cells of a group that recommend an action, by column; None for what is not stored."""
-    if not {*RECOMMENDED} <= {*group.good.columns}:
-        return []
-    cells = []
-    for action, x, f, g in zip(*(group.good[name].to_numpy() for name in RECOMMENDED), strict=True):
-        if x is not None or not pd.isna(action):
-            cells.append(
-                {
-                    "recommended_action": None if pd.isna(action) else int(action),
-                    "recommended_x": None if x is None else [float(value) for value in x],
-                    "recommended_f": None if pd.isna(f) else float(f),
-                    "recommended_g": g,
-                }
-            )
-    return cells
+    frame = frame.sort_values(["violation", "f", "seeds"], ascending=[True, False, False])
+    order = frame["problem"].map([*variants].index)
+    return frame.iloc[np.argsort(order, kind="stable")].reset_index(drop=True)
 
 
 def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
@@ -282,17 +237,21 @@ def find_best(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     """
     variants = run.record.variants("problems")
     several = len({group.problem for group in groups}) > 1
+    # All seeds have one reference of regret, or none.
     suitable = [
-        group for group in groups if variants[group.problem].inputs is not None and _is_fixed(group)
+        group
+        for group in groups
+        if variants[group.problem].inputs is not None
+        and len(np.unique(group.numbers("f_star"))) <= 1
     ]
     frame = find_recommendations(run, suitable).drop_duplicates("problem")
     frame = frame[frame["violation"] <= 0]
     lines = []
-    for _, best in frame.iterrows():
+    for best in frame.to_dict("records"):
         variant = variants[best["problem"]]
-        suffix = f" of {best['problem_label']}" if several else ""
+        suffix = f" of {best['problem_label']}" * several
         value = _compare_to_optimum(best, groups, read_objective(variant))
-        value += ", in its own units" if is_in_spreads(variant) else ""
+        value += ", in its own units" * is_in_spreads(variant)
         (configuration,) = describe_configurations([best["configuration"]], variant.inputs)
         by = describe_by(best["by"])
         lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
@@ -305,24 +264,16 @@ def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
 
 
 def _compare_to_optimum(
-    best: pd.Series, groups: Sequence[Group], objective: tuple[str, float, float]
+    best: Mapping[Any, Any], groups: Sequence[Group], objective: tuple[str, float, float]
 ) -> str:
     """What a configuration is worth, and how far that is from the optimum of its problem, where
     that is known.
     """
     name, zero, unit = objective
-    stars = pd.concat(
-        [group.good["f_star"] for group in groups if group.problem == best["problem"]]
-    ).dropna()
-    if stars.empty:
-        return f"{name} = {format_number(best['value'])}"
-    if np.isclose(best["f"], stars.iloc[0], rtol=1e-9, atol=1e-12):
-        return f"{name} = {format_number(best['value'])}, the optimum"
-    ends = [best["value"], zero + unit * stars.iloc[0]]
+    stars = [group.numbers("f_star") for group in groups if group.problem == best["problem"]]
+    known = [star for star in np.concatenate(stars) if not np.isnan(star)]
+    if not known or np.isclose(best["f"], known[0], rtol=1e-9, atol=1e-12):
+        return f"{name} = {format_number(best['value'])}" + ", the optimum" * bool(known)
+    ends = [best["value"], zero + unit * known[0]]
     value, star = (format_number(end, apart=find_gap(ends)) for end in ends)
     return f"{name} = {value}, {'f*' if name == 'f' else 'optimum'} = {star}"
-
-
-def _is_fixed(group: Group) -> bool:
-    """Whether all seeds have one reference of regret, or none."""
-    return len(np.unique(group.numbers("f_star"))) <= 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Comparison
-from cbobench.report.groups import Group, group_by_arena
+from cbobench.report.groups import Group, group_by, group_by_arena
 from cbobench.report.notes import collect_fair_notes, refuse_lacks
 from cbobench.report.numbers import format_number
 from cbobench.report.paired import describe_need
@@ -38,40 +37,40 @@ def rank_algorithms(selection: Selection) -> Comparison:
         Misuse: fewer than two algorithms with good cells on every problem, or nothing that can be
             ranked.
     """
-    groups, quantities = selection.groups, selection.shown
+    groups = selection.groups
     notes = collect_fair_notes(selection, groups, "ranks")
     refuse_lacks(selection)
-    titles, labels = _find_common_algorithms(groups)
-    absent = sorted({group.algorithm_label for group in groups} - set(labels.values()))
-    gaps = ", ".join(_describe_gaps(groups, absent))
-    if len(titles) < 2:
-        lacking = f", which these lack: {gaps}" if absent else ""
+    labels, gaps = _find_common_algorithms(selection)
+    if len(labels) < 2:
+        lacking = f", which these lack: {gaps}" if gaps else ""
         raise Misuse(
             f"ranks need two algorithms that have good cells on every problem{lacking}; choose "
             "with --only"
         )
+    ranked = [group for title in labels for group in groups if group.algorithm == title]
     # By arena: whatever the metric, the same seeds count.
     seeds = {
-        arena_groups[0].arena: _find_shared_seeds(arena_groups, titles)
-        for arena_groups in selection.arenas
+        arena_groups[0].arena: _find_shared_seeds(arena_groups)
+        for arena_groups in group_by_arena(ranked)
     }
     rows: list[dict[str, Any]] = []
+    cells: dict[str, list[str]] = {algorithm: [label] for algorithm, label in labels.items()}
     counts, undecidable = [], []
-    for quantity in quantities:
-        blocks, without = _compute_medians(selection, titles, quantity, seeds)
+    for quantity in selection.shown:
+        blocks, without = _compute_medians(selection, ranked, quantity, seeds)
         expected = len(blocks) + len(without)
         average = stats.average_ranks(blocks, quantity.better or "lower")
         beaten, is_judged = find_beaten(
             *compare_sides(stats.ranks(blocks, quantity.better or "lower").T)
         )
+        count = f"{quantity.symbol} {len(blocks)}"
+        counts.append(f"{count}/{expected}" + f" (not on {list_names(without)})" * bool(without))
         is_decidable = bool(is_judged.all())
-        count = f"{quantity.symbol} {len(blocks)}/{expected}"
-        counts.append(f"{count} (not on {list_names(without)})" if without else count)
-        undecidable += [] if is_decidable else [f"{quantity.symbol} {len(blocks)}"]
-        least = min(
-            (rank for rank, lost in zip(average, beaten, strict=True) if not lost), default=np.nan
-        )
-        for algorithm, rank, lost in zip(titles, average, beaten, strict=True):
+        undecidable += [count] * (not is_decidable)
+        best = is_decidable and average == min(average[~beaten], default=np.nan)
+        for algorithm, rank, lost, is_best in zip(
+            labels, average, beaten, best & ~beaten, strict=True
+        ):
             row = {
                 "metric": quantity.name,
                 "algorithm": algorithm,
@@ -81,102 +80,86 @@ def rank_algorithms(selection: Selection) -> Comparison:
                 "expected": expected,
                 "friedman_p": stats.friedman(blocks)[1],
                 "beaten": bool(lost) if is_decidable else None,
-                "best": bool(is_decidable and not lost and rank == least),
+                "best": bool(is_best),
             }
             rows.append(row)
-    frame = pd.DataFrame(rows)
-    # The table is by the rank in its first metric; rows are metric by metric, and NaN is last.
-    first_ranks = {row["algorithm"]: row["rank"] for row in rows[: len(titles)]}
-    by_rank = sorted(
-        titles, key=lambda algorithm: np.nan_to_num(first_ranks[algorithm], nan=np.inf)
-    )
-    cells = [
-        [labels[algorithm], *(_format_rank(row) for row in rows if row["algorithm"] == algorithm)]
-        for algorithm in by_rank
-    ]
+            mark = Best if is_best else Marked if row["beaten"] is False else str
+            cells[algorithm].append(mark(format_number(rank)))
+    # The table is by the rank in its first metric; NaN is last.
+    first = np.argsort([row["rank"] for row in rows[: len(labels)]], kind="stable")
+    table_rows = [[*cells.values()][i] for i in first]
     note = (
         "average rank over problems by the median over seeds (a failed one is worse than any "
         "value), 1 is best; "
         f"problems on which all algorithms have a value, of those asked for: {', '.join(counts)}"
     )
-    if any(isinstance(cell, Marked) for row in cells for cell in row):
+    if any(isinstance(cell, Marked) for row in table_rows for cell in row):
         note += f"; {BEST}; * no method is significantly better (Wilcoxon by problem, Holm, 5 %)"
     if undecidable:
-        need = describe_need(len(titles) - 1, "of a method", sides=1, unit="problems")
+        need = describe_need(len(labels) - 1, "of a method", sides=1, unit="problems")
         note += (
             f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
         )
-    if shared := _describe_shared_seeds(groups, titles, seeds):
-        note += f"\n{shared}"
-    if absent:
+    if any(group.expected_seeds != seeds[group.arena] for group in ranked):
+        least, most = min(map(len, seeds.values())), max(map(len, seeds.values()))
+        span = f"{least}" if least == most else f"{least} to {most}"
+        asked = max(group.expected for group in ranked)
+        note += f"\nby the {span} seeds that all algorithms were asked for, of up to {asked}"
+    if gaps:
         note += f"\nleft out, as they lack good cells on some problems: {gaps}"
-    columns, weights = ["algorithm", *(q.symbol for q in quantities)], [0, *range(len(quantities))]
-    table = TextTable(columns, cells, f"{selection.title}: ranks", note, left=1, weights=weights)
-    return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
+    columns = ["algorithm", *(quantity.symbol for quantity in selection.shown)]
+    title, weights = f"{selection.title}: ranks", [0, *range(len(columns) - 1)]
+    table = TextTable(columns, table_rows, title, note, left=1, weights=weights).with_note(notes)
+    return Comparison(pd.DataFrame(rows), table, unplayable=selection.unplayable)
 
 
-def _format_rank(row: dict[str, Any]) -> str:
-    """A rank with its mark; none where the problems are too few for one."""
-    text = format_number(row["rank"])
-    return Best(text) if row["best"] else Marked(text) if row["beaten"] is False else text
-
-
-def _find_common_algorithms(groups: list[Group]) -> tuple[list[str], dict[str, str]]:
-    """Titles of the algorithms that have good cells in every arena, in order, and their labels."""
-    sets = [
-        {group.algorithm for group in arena_groups if group.n}
-        for arena_groups in group_by_arena(groups)
-    ]
-    if not any(sets):
+def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:
+    """The labels, by title, of the algorithms that have good cells in every arena; and the others,
+    by label, each with the problems on which it has none.
+    """
+    if not any(group.n for group in selection.groups):
         raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
-    titles = [
-        title
-        for title in dict.fromkeys(group.algorithm for group in groups)
-        if all(title in s for s in sets)
-    ]
-    return titles, {
-        group.algorithm: group.algorithm_label for group in groups if group.algorithm in titles
-    }
+    common, described = {}, {}
+    for title, groups in group_by(selection.groups, "algorithm").items():
+        held, label = {group.arena for group in groups if group.n}, groups[0].algorithm_label
+        lacking = [
+            arena_groups[0].problem_label
+            for arena_groups in selection.arenas
+            if arena_groups[0].arena not in held
+        ]
+        if lacking:
+            described[label] = f"{label} (on {list_names(lacking)})"
+        else:
+            common[title] = label
+    return common, ", ".join(described[label] for label in sorted(described))
 
 
 def _compute_medians(
-    selection: Selection, titles: list[str], quantity: Metric, seeds: SharedSeeds
+    selection: Selection, ranked: list[Group], quantity: Metric, seeds: SharedSeeds
 ) -> tuple[Array, list[str]]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and the labels
     of the others.
     """
-    medians: list[list[float]] = []
-    labels: list[str] = []
-    for arena_groups in selection.arenas:
-        if (arena_groups[0].arena, quantity.name) in selection.lacks:
+    medians, without = [], []
+    for arena_groups in group_by_arena(ranked):
+        arena = arena_groups[0].arena
+        if (arena, quantity.name) in selection.lacks:
             continue  # no method could have a value, so that equal medians would be no tie
-        by_algorithm = {group.algorithm: group for group in arena_groups}
-        shared = seeds[arena_groups[0].arena]
-        labels.append(arena_groups[0].problem_label)
-        medians.append([_compute_median(by_algorithm[title], quantity, shared) for title in titles])
-    values = np.array(medians).reshape(-1, len(titles))
-    lacking = np.isnan(values).any(axis=1)
-    return values[~lacking], [label for label, lacks in zip(labels, lacking, strict=True) if lacks]
+        row = [_compute_median(group, quantity, seeds[arena]) for group in arena_groups]
+        if np.isnan(row).any():
+            without.append(arena_groups[0].problem_label)
+        else:
+            medians.append(row)
+    count = len({group.algorithm for group in ranked})
+    return np.array(medians).reshape(-1, count), without
 
 
-def _describe_gaps(groups: list[Group], labels: Sequence[str]) -> list[str]:
-    """Each of some methods with the problems on which it has no good cell."""
-    arenas = {group.arena: group.problem_label for group in groups}
-    described = []
-    for label in labels:
-        held = {group.arena for group in groups if group.algorithm_label == label and group.n}
-        gaps = list_names(problem for arena, problem in arenas.items() if arena not in held)
-        described.append(f"{label} (on {gaps})")
-    return described
-
-
-def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozenset[int]:
-    """The seeds that all of some algorithms were asked for.
+def _find_shared_seeds(ranked: list[Group]) -> frozenset[int]:
+    """The seeds that all algorithms of an arena were asked for.
 
     Raises:
         Misuse: there are none.
     """
-    ranked = [group for group in arena_groups if group.algorithm in titles]
     shared = frozenset.intersection(*(group.expected_seeds for group in ranked))
     if not shared:
         first = ranked[0]
@@ -190,18 +173,6 @@ def _find_shared_seeds(arena_groups: list[Group], titles: list[str]) -> frozense
             "--only, or play the same"
         )
     return shared
-
-
-def _describe_shared_seeds(groups: list[Group], titles: list[str], seeds: SharedSeeds) -> str:
-    """How many seeds count, where an algorithm has others; empty where all have the same."""
-    seed_counts = [group.expected for group in groups if group.algorithm in titles]
-    if all(
-        group.expected_seeds == seeds[group.arena] for group in groups if group.algorithm in titles
-    ):
-        return ""
-    counts = [len(shared) for shared in seeds.values()]
-    span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    return f"by the {span} seeds that all algorithms were asked for, of up to {max(seed_counts)}"
 
 
 def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:
