@@ -17,7 +17,6 @@ from cbobench.report.compare import compare
 from cbobench.report.formats import render_html
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
-from cbobench.report.notes import find_cpus
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import TextTable
 from cbobench.words import duration
@@ -139,7 +138,7 @@ def tabulate_facts(run: Run, groups: list[Group]) -> TextTable:
         "suite": f"{run.record.suite}: {run.record.about}",
         "run": str(run).rpartition("/")[2],
         "cost": f"{duration(good['seconds'].sum())} of CPU time",
-        "CPU": "; ".join(sorted(find_cpus(groups))),
+        "CPU": "; ".join(sorted({kind for g in groups for kind in g.words("cpu")} - {None})),
         "libraries": "; ".join(good["libraries"].dropna().unique()),
     }
     return TextTable(["", ""], [[*fact] for fact in facts.items()])

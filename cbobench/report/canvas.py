@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from io import BytesIO
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
-from cbobench.report.style import EMBEDDED, Size
+from cbobench.report.style import Size
 
 
 class Image(Figure):
@@ -60,10 +57,7 @@ class Image(Figure):
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save it, as matplotlib does; a PNG has the size's resolution by default."""
-        before = mpl.rcParams["pdf.fonttype"]
         with self.settings():
-            if isinstance(fname, PdfPages):
-                mpl.rcParams["pdf.fonttype"] = _choose_type(fname, before)
             super().savefig(fname, **options)
 
     def show(self, warn: bool = True) -> None:
@@ -94,26 +88,3 @@ class Canvas(FigureCanvasAgg):
         """Save the image."""
         with self.figure.settings():
             return super().print_figure(*args, **options)
-
-
-def _choose_type(pages: PdfPages, before: int) -> int:
-    """The type of fonts of all pages of a file, which the file writes when it is closed, with the
-    settings of then.
-
-    A file that other figures have begun keeps the type that it has; another one gets ours, to its
-    end.
-    """
-    # Another image has wrapped the file already.
-    if "close" in vars(pages):
-        return EMBEDDED
-    if pages.get_pagecount():  # type: ignore[no-untyped-call]
-        return before
-
-    def embedding(work: Any, *args: Any, **options: Any) -> Any:
-        with mpl.rc_context({"pdf.fonttype": EMBEDDED}):
-            return work(*args, **options)
-
-    vars(pages).update(
-        {name: partial(embedding, getattr(pages, name)) for name in ("savefig", "close")}
-    )
-    return EMBEDDED

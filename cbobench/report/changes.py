@@ -8,19 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.metrics import Metric
 from cbobench.report.formats import Comparison
-from cbobench.report.groups import (
-    Group,
-    find_groups,
-    group_by,
-    select_horizon,
-    select_latest,
-    take_values,
-)
+from cbobench.report.groups import Group, find_groups, gather, group_by, select_horizon
 from cbobench.report.load import Run
 from cbobench.report.notes import describe_arithmetic
 from cbobench.report.numbers import (
@@ -29,8 +21,7 @@ from cbobench.report.numbers import (
     format_interval,
     format_number,
 )
-from cbobench.report.paired import format_p, pool_problems
-from cbobench.report.paired import pair_difference as difference
+from cbobench.report.paired import format_p, pair_difference, pool_problems
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.setups import compare_setups
@@ -65,37 +56,26 @@ def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: f
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
     before, horizon = selection.run, selection.horizon
     every_group = [find_groups(run, selection.only) for run in (before, after)]
-    held = every_group
-    if horizon is not None:
-        selected_ids = {
-            id(group) for group in select_horizon(before, [*held[0], *held[1]], horizon)
-        }
-        held = [[group for group in groups if id(group) in selected_ids] for groups in held]
-    latest = (
-        {}
-        if horizon
-        else {group.problem: group.horizon for group in select_latest(selection.part, held[0])}
-    )
+    held, latest = every_group, {}
+    if horizon is None:
+        latest = {g.problem: selection.part.horizon_of(g.problem) for g in held[0]}
+    else:
+        selected = {*select_horizon(before, [*held[0], *held[1]], horizon)}
+        held = [[group for group in groups if group in selected] for groups in held]
     rows = _compare_pairs(before, after, held, selection.shown, latest)
     # Each horizon is a family of its own: else tests of one would weaken those of another.
-    compared = list(dict.fromkeys(row["horizon"] for row in rows))
-    families = (
-        [rows]
-        if horizon is None
-        else [[row for row in rows if row["horizon"] == t] for t in compared]
-    )
-    families = [judge_rows(family, float(factor)) for family in families]
-    undecided = "; ".join(
-        dict.fromkeys(line for family in families if (line := _describe_undecided(family)))
-    )
-    frame = pd.DataFrame([row for family in families for row in family])
+    families = gather((horizon is not None and row["horizon"], row) for row in rows)
+    judged = [judge_rows(family, float(factor)) for family in families.values()]
+    undecided = "; ".join(dict.fromkeys(filter(None, map(_describe_undecided, judged))))
+    frame = pd.DataFrame([row for family in judged for row in family])
     worse = bool(frame["verdict"].isin(["worse", "newly failing", "missing"]).any())
     is_incomparable = frame["verdict"].isin(["missing", "not comparable"]).all()
     reasons = Counter(frame["reason"]) if is_incomparable else {}
-    hidden = frame[~frame["verdict"].isin(CHANGED)] if only_changed else frame.iloc[:0]
-    frame = frame.drop(hidden.index).reset_index(drop=True)
+    is_hidden = only_changed & ~frame["verdict"].isin(CHANGED)
+    hidden = Counter(frame["verdict"][is_hidden])
+    frame = frame[~is_hidden].reset_index(drop=True)
     title = f"{before.record.suite}: {before} -> {after}"
-    table = _tabulate_changes(frame, selection.shown, title, Counter(hidden["verdict"]), undecided)
+    table = _tabulate_changes(frame, selection.shown, title, hidden, undecided)
     table = table.with_note(_describe_earlier(before, held, latest, rows))
     table = table.with_note(
         describe_arithmetic(group for groups in every_group for group in groups)
@@ -111,13 +91,14 @@ def _describe_earlier(
 ) -> list[str]:
     """The horizons with good cells of which nothing is compared, as they are not the latest."""
     compared = {(row["problem"], row["algorithm"], row["horizon"]) for row in rows}
-    earlier = [
-        g
+    absent = {
+        g.horizon
         for groups in held
         for g in groups
-        if g.n and g.horizon != latest.get(g.problem, g.horizon)
-    ]
-    absent = {g.horizon for g in earlier if (g.problem, g.algorithm, g.horizon) not in compared}
+        if g.n
+        and g.horizon != latest.get(g.problem, g.horizon)
+        and (g.problem, g.algorithm, g.horizon) not in compared
+    }
     horizons = ", ".join(f"{t:,}" for t in sorted(absent))
     return [
         f"not compared: T = {horizons}, as it is not the latest of {before} (horizon chooses)"
@@ -140,52 +121,46 @@ def _compare_pairs(
     """
     old, new = (group_by(groups, "problem", "algorithm") for groups in held)
     rows: list[dict[str, Any]] = []
-    for key in dict.fromkeys([*old, *new]):
-        pair_groups = old.get(key, []), new.get(key, [])
-        sample = (pair_groups[0] or pair_groups[1])[0]
-        row = {
-            "problem": sample.problem,
-            "problem_label": sample.problem_label,
-            "horizon": sample.horizon,
-        }
-        row |= {"algorithm": sample.algorithm, "algorithm_label": sample.algorithm_label}
-        reason = _explain_incomparable(before, after, *pair_groups)
-        if reason:
-            verdict = "not comparable" if pair_groups[1] else "missing"
-            rows.append(row | {"metric": None, "verdict": verdict, "reason": reason})
-            continue
-        old_by_horizon, new_by_horizon = (
-            {group.horizon: group for group in groups} for groups in pair_groups
-        )
-        only = latest.get(sample.problem)
-        for horizon in (
-            [only] if only in old_by_horizon else dict.fromkeys([*old_by_horizon, *new_by_horizon])
-        ):
-            key_row = row | {"horizon": horizon}
-            if horizon in old_by_horizon and horizon in new_by_horizon:
-                rows += _compare_cells(
-                    key_row, old_by_horizon[horizon], new_by_horizon[horizon], quantities
-                )
-            else:
-                is_missing = horizon in old_by_horizon
-                verdict, reason = (
-                    ("missing", "only before") if is_missing else ("not comparable", "only after")
-                )
-                rows.append(key_row | {"metric": None, "verdict": verdict, "reason": reason})
+    for key in old | new:
+        olds, news = ({group.horizon: group for group in side.get(key, ())} for side in (old, new))
+        sample, *_ = (*olds.values(), *news.values())
+        reason = _explain_incomparable(before, after, olds, news)
+        horizons = [sample.horizon]
+        if not reason:
+            only = latest.get(sample.problem)
+            horizons = [only] if only in olds else [*(olds | news)]
+        for horizon in horizons:
+            row = {
+                "problem": sample.problem,
+                "problem_label": sample.problem_label,
+                "horizon": horizon,
+                "algorithm": sample.algorithm,
+                "algorithm_label": sample.algorithm_label,
+            }
+            if not reason and horizon in olds and horizon in news:
+                rows += _compare_cells(row, olds[horizon], news[horizon], quantities)
+                continue
+            is_held = bool(news) if reason else horizon in news
+            verdict = "not comparable" if is_held else "missing"
+            why = reason or ("only after" if is_held else "only before")
+            rows.append(row | {"metric": None, "verdict": verdict, "reason": why})
     return rows
 
 
 def _explain_incomparable(
-    before: Run, after: Run, old: list[Group], new: list[Group]
-) -> str | None:
-    """Why nothing of a pair can be compared."""
+    before: Run, after: Run, old: Mapping[int, Group], new: Mapping[int, Group]
+) -> str:
+    """Why nothing of a pair can be compared, by its groups of each horizon; "" where something
+    can.
+    """
     if not old or not new:
         return "only after" if not old else "only before"
-    horizons = [", ".join(str(group.horizon) for group in groups) for groups in (old, new)]
-    if not {group.horizon for group in old} & {group.horizon for group in new}:
-        return f"T = {horizons[0]} and {horizons[1]}"
+    if old.keys().isdisjoint(new):
+        horizons = (", ".join(map(str, groups)) for groups in (old, new))
+        return f"T = {' and '.join(horizons)}"
+    sample = next(iter(old.values()))
     old_values, new_values = (
-        run.record.variants("problems")[old[0].problem].values for run in (before, after)
+        run.record.variants("problems")[sample.problem].values for run in (before, after)
     )
     differing = [
         f"{name}={old_values[name]} and {new_values[name]}"
@@ -194,8 +169,8 @@ def _explain_incomparable(
     ]
     if differing:
         return f"other problem: {', '.join(differing)}"
-    algorithms = (run.record.variants("algorithms")[old[0].algorithm] for run in (before, after))
-    return compare_setups(*algorithms) or None
+    algorithms = (run.record.variants("algorithms")[sample.algorithm] for run in (before, after))
+    return compare_setups(*algorithms)
 
 
 def _compare_cells(
@@ -204,35 +179,31 @@ def _compare_cells(
     """The rows of one problem, algorithm and horizon."""
     rows: list[dict[str, Any]] = []
     for verdict, failing, passing in (("newly failing", new, old), ("fixed", old, new)):
-        seeds = sorted(failing.failures & set(passing.good.index))
-        if seeds:
-            seed_list = ", ".join(map(str, seeds[:5])) + (", ..." if len(seeds) > 5 else "")
-            word = "seed" if len(seeds) == 1 else "seeds"
-            rows.append(
-                row | {"verdict": verdict, "reason": f"{word} {seed_list}", "n": len(seeds)}
-            )
-    common = old.good.index.intersection(new.good.index)
+        if seeds := sorted(failing.failures & {*passing.seeds.tolist()}):
+            seed_list = ", ".join(map(str, seeds[:5])) + ", ..." * (len(seeds) > 5)
+            reason = f"seed{'s' * (len(seeds) > 1)} {seed_list}"
+            rows.append(row | {"verdict": verdict, "reason": reason, "n": len(seeds)})
+    common = np.intersect1d(old.seeds, new.seeds)
     if not len(common):
         return rows or [row | {"verdict": "not comparable", "reason": "no common seed"}]
     for quantity in quantities:
-        expected = max(old.expected, new.expected)
-        quantity_row = row | {"metric": quantity.name, "expected": expected}
-        values = [take_values(group.good.loc[common], quantity.name) for group in (old, new)]
-        if not any(np.isfinite(seed_values).any() for seed_values in values):
-            rows.append(quantity_row | {"verdict": "not comparable", "reason": "undefined in both"})
-            continue
-        ordered = [fill_unreached(seed_values, quantity) for seed_values in values]
-        medians = [
-            float(restore_infinite(np.median(part))) if len(part) else np.nan for part in ordered
+        quantity_row = row | {"metric": quantity.name, "expected": max(old.expected, new.expected)}
+        values = [
+            group.numbers(quantity.name)[np.isin(group.seeds, common)] for group in (old, new)
         ]
-        statistics = difference(new, old, quantity)
-        if statistics["n"] == 0:
-            rows.append(
-                quantity_row
-                | {"verdict": "not comparable", "reason": "no seed in which both are defined"}
-            )
-            continue
-        rows.append(quantity_row | {"before": medians[0], "after": medians[1], **statistics})
+        ordered = [fill_unreached(seed_values, quantity) for seed_values in values]
+        before, after = (
+            float(restore_infinite(np.median(part))) if len(part) else np.nan for part in ordered
+        )
+        statistics = pair_difference(new, old, quantity)
+        if np.isnan(values).all():
+            details: dict[str, Any] = {"verdict": "not comparable", "reason": "undefined in both"}
+        elif statistics["n"] == 0:
+            reason = "no seed in which both are defined"
+            details = {"verdict": "not comparable", "reason": reason}
+        else:
+            details = {"before": before, "after": after, **statistics}
+        rows.append(quantity_row | details)
     return rows
 
 
@@ -265,50 +236,36 @@ def _give_verdicts(rows: list[dict[str, Any]], factor: float) -> None:
     tests = [row for row in rows if row["wins"] + row["losses"]]
     differing = np.array([row["wins"] + row["losses"] for row in tests], dtype=np.int64)
     family = choose_family(differing)
-    adjusted = np.full(len(tests), np.nan)
-    adjusted[family] = holm(np.array([row["p"] for row in tests])[family])
+    adjusted = holm(np.where(family, [row["p"] for row in tests], np.nan))
     for position, (row, p) in enumerate(zip(tests, adjusted, strict=True)):
-        row["p_holm"] = float(p)
-        parts = row.pop("parts", [row])
+        row |= {"verdict": "not significant", "p_holm": float(p)}
         beyond = [
             part["effect"]
-            for part in parts
+            for part in row.pop("parts", [row])
             if not _is_within(part["before"], part["after"], factor)
         ]
         if not p < SIGNIFICANT or row["effect"] == 0:  # NaN: not in the family
-            is_decidable = family[position] or _is_testable_if_all_differ(
-                differing, position, row["n"]
-            )
-            row["verdict"] = "undecided" if beyond and not is_decidable else "not significant"
+            could_differ = differing.copy()
+            could_differ[position] = row["n"]
+            if beyond and not (family | choose_family(could_differ))[position]:
+                row["verdict"] = "undecided"
         elif any(effect * row["effect"] > 0 for effect in beyond):
             row["verdict"] = "better" if row["effect"] > 0 else "worse"
         else:
-            row["verdict"], row["reason"] = "not significant", f"within a factor of {factor:g}"
-
-
-def _is_testable_if_all_differ(differing: NDArray[np.int64], position: int, n: int) -> bool:
-    """Whether one row would be in the family of rows with so many differences, (k,), had all its n
-    seeds differed.
-    """
-    counts = differing.copy()
-    counts[position] = n
-    return bool(choose_family(counts)[position])
+            row["reason"] = f"within a factor of {factor:g}"
 
 
 def _describe_undecided(family: list[dict[str, Any]]) -> str:
     """What the seeds are too few for, and how many would do; empty where there is no such row."""
-    frame = pd.DataFrame(family)
-    rows = frame[frame["verdict"] == "undecided"]
-    if rows.empty:
+    rows = [row for row in family if row["verdict"] == "undecided"]
+    if not rows:
         return ""
-    tests = int((frame["wins"] + frame["losses"] > 0).sum())
-    need = count_needed(tests)
+    tests = sum(row.get("wins", 0) + row.get("losses", 0) > 0 for row in family)
     return (
         f"{count_noun(len(rows), 'row')} cannot be decided: of {count_noun(tests, 'row')} that "
         "changed none comes out "
-        f"with fewer than {need} seeds, and there are as few as {int(rows['n'].min())}; take "
-        "more seeds, or --only, "
-        "--metric or --factor"
+        f"with fewer than {count_needed(tests)} seeds, and there are as few as "
+        f"{min(row['n'] for row in rows)}; take more seeds, or --only, --metric or --factor"
     )
 
 
@@ -330,54 +287,46 @@ def _tabulate_changes(
 ) -> TextTable:
     symbols = {quantity.name: quantity for quantity in quantities}
     several = len(frame) > 0 and frame["horizon"].nunique() > 1
-    columns = ["problem", "algorithm", *(["T"] if several else []), "metric", "verdict", "n"]
+    columns = ["problem", "algorithm", *["T"] * several, "metric", "verdict", "n"]
     columns += ["before", "after", "median difference", "p (Holm)", "w/t/l"]
     rows, tested = [], set[int]()
     for row in frame.to_dict("records"):
         quantity = symbols.get(row.get("metric") or "")
-        reason = row.get("reason")
-        verdict = row["verdict"] + (f" ({reason})" if isinstance(reason, str) else "")
-        n = row.get("n", np.nan)
+        reason, n = row.get("reason"), row.get("n", np.nan)
         cells = [
             row["problem_label"],
             row["algorithm_label"],
-            *([format_number(row["horizon"], is_count=True)] if several else []),
+            *[format_number(row["horizon"], is_count=True)] * several,
+            quantity.symbol if quantity else "–",
+            row["verdict"] + (f" ({reason})" if isinstance(reason, str) else ""),
         ]
-        cells += [quantity.symbol if quantity else "–", verdict]
         if quantity is not None and not np.isnan(row.get("p", np.nan)):
-            tested |= {int(n)}
-            text = format_interval(
-                *(row.get(name, np.nan) for name in ("median", "median_low", "median_high"))
+            tested.add(int(n))
+            # A row over all problems has no medians.
+            middle, low, high, *ends = (
+                row.get(name, np.nan)
+                for name in ("median", "median_low", "median_high", "before", "after")
             )
-            counts = f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}"
-            ends = [row.get(name, np.nan) for name in ("before", "after")]
-            ends = [format_number(end, quantity.is_count, find_gap(ends)) for end in ends]
             cells += [
                 f"{n:.0f}/{row['expected']:.0f}",
-                *ends,
-                text,
+                *(format_number(end, quantity.is_count, find_gap(ends)) for end in ends),
+                format_interval(middle, low, high),
                 format_p(row["p_holm"]),
-                counts,
+                f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}",
             ]
         else:
             cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]
         rows.append(cells)
-    hidden_counts = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
-    note = NOTE.format(around=describe_median_interval(tested))
-    note += f"\nnot shown: {hidden_counts}" if hidden_counts else ""
+    not_shown = "not shown: " + ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
+    lines = [NOTE.format(around=describe_median_interval(tested)), not_shown * bool(hidden)]
     if not rows:
-        no_change = (
-            "nothing that can be compared changed"
-            if "not comparable" in hidden
-            else "nothing changed"
-        )
-        note = (
-            no_change
-            if set(hidden) <= {"identical", "not comparable"}
-            else "no change is significant"
-        )
-        note += f"; not shown: {hidden_counts}" if hidden_counts else ""
-    note += f"\n{undecided}" if undecided else ""
-    left = 5 if several else 4
+        changed = "no change is significant"
+        if "not comparable" in hidden:
+            changed = "nothing that can be compared changed"
+        elif hidden.keys() <= {"identical"}:
+            changed = "nothing changed"
+        lines = ["; ".join([changed, *[not_shown] * bool(hidden)])]
+    note = "\n".join(filter(None, [*lines, undecided]))
+    left = 4 + several
     weights = [0] * (left + 1) + [2, 2, 1, 4, 3]
     return TextTable(columns, rows, title, note, left=left, weights=weights)

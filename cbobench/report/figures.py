@@ -13,7 +13,7 @@ import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +37,7 @@ from cbobench.metrics import METRICS, Array
 from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.formats import escape_formula
+from cbobench.report.groups import gather
 from cbobench.report.layout import draw_zeros, finish, grid, mark_edge, save, set_limits
 from cbobench.report.load import Run
 from cbobench.report.planes import AnyPanel, Plane, TradeOff, speak
@@ -246,33 +247,25 @@ def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -
         statistic: the column that is drawn.
         is_log: whether the axis is logarithmic.
     """
-    if frame.empty:
-        return []
     wide = frame.pivot_table(
         index="t", columns="algorithm", values=statistic, sort=False, dropna=False
-    )
-    values = wide.to_numpy(dtype=np.float64).T
+    ).astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.log10(values) if is_log else values
-    values = np.where(np.isfinite(values), values, np.nan)
-    has_value = ~np.isnan(values)
-    if not has_value.any():
-        return []
-    height = float(np.nanmax(values) - np.nanmin(values))
+        wide = wide.apply(np.log10) if is_log else wide
+    wide = wide.where(np.isfinite(wide)).dropna(axis="columns", how="all")
+    height = wide.max().max() - wide.min().min()
     labels = frame.groupby("algorithm", sort=False)["label"].first()
-    places: list[list[int]] = []
-    for i in range(len(values)):
-        if not has_value[i].any():
-            continue
+    places: list[list[Any]] = []
+    for title, curve in wide.items():
         for place in places:
-            first = place[0]
-            apart = np.abs(values[i] - values[first])[has_value[i] & has_value[first]]
-            if (has_value[i] == has_value[first]).all() and (apart <= CLOSE * height).all():
-                place.append(i)
+            first = wide[place[0]]
+            is_apart = (curve - first).abs() > CLOSE * height
+            if curve.isna().equals(first.isna()) and not is_apart.any():
+                place.append(title)
                 break
         else:
-            places.append([i])
-    return [[str(labels[wide.columns[i]]) for i in place] for place in places if len(place) > 1]
+            places.append([title])
+    return [[str(labels[title]) for title in place] for place in places if len(place) > 1]
 
 
 def compose(
@@ -287,19 +280,22 @@ def compose(
     """
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
-    panels = [speak(run, panel) for panel in figure.panels]
-    frames = [panel.data(run) for panel in panels]
-    is_drawn = [is_known(panel, frame) for panel, frame in zip(panels, frames, strict=True)]
-    contents = FigureContents(panels=list(itertools.compress(panels, is_drawn)))
-    for panel, frame, drawn in zip(panels, frames, is_drawn, strict=True):
+    contents, frames = FigureContents(), []
+    for panel in figure.panels:
+        panel = speak(run, panel)
+        frame = panel.data(run)
         contents.describe(run, panel, frame)
-        if not drawn:
-            name = f" of {panel.title}" if panel.title else ""
+        columns = [name for name in panel.centres if name in frame]
+        if len(frame) and (not columns or frame[columns].notna().to_numpy().any()):
+            contents.panels.append(panel)
+            frames.append(frame)
+        else:
+            name = f" of {panel.title}" * bool(panel.title)
             contents.unknown[f"{panel.about[0].lower()}{panel.about[1:]}{name}"] = None
-    if not contents.panels:
+    if not frames:
         return None, contents
     image, axes = grid(contents.panels, size, figure.columns)
-    paint(run, axes, contents, list(itertools.compress(frames, is_drawn)), highlight)
+    paint(run, axes, contents, frames, highlight)
     finish(image, axes, contents.panels, size, [plain(note) for note in contents.notes])
     return image, contents
 
@@ -321,12 +317,6 @@ def draw_into(
             grey[0].set_label(f"{len(grey):,} others")
 
 
-def is_known(panel: AnyPanel, frame: pd.DataFrame) -> bool:
-    """Whether there is a value to draw."""
-    columns = [name for name in panel.centres if name in frame]
-    return len(frame) > 0 and (not columns or bool(frame[columns].notna().to_numpy().any()))
-
-
 def paint(
     run: Run,
     axes: Sequence[Any],
@@ -340,7 +330,7 @@ def paint(
     titles = [title for panel in contents.panels for title in panel.algorithm_titles(run)]
     lead = choose_lead(run, titles, highlight)
     algorithm_looks, labels = looks(run.full_record, lead.coloured), run.record.labels("algorithms")
-    ranked = {title: i for i, title in enumerate((*lead.coloured, *lead.grey))}
+    ranked = [*lead.coloured, *lead.grey]
     has_bands = len(lead.coloured) <= BANDS
     contents.panels = [
         replace(panel, bands=has_bands)
@@ -355,50 +345,34 @@ def paint(
             f"follow {listed}."
         )
         contents.notes.append(f"In grey, by mean rank: {listed}." if highlight else best)
-    together: dict[str, list[int]] = {}
-    for i, (axis, panel, frame) in enumerate(zip(axes, contents.panels, frames, strict=True)):
+    undrawn, together = [], []
+    for axis, panel, frame, letter in zip(
+        axes, contents.panels, frames, itertools.cycle(string.ascii_lowercase), strict=False
+    ):
         # A legend is in the order of drawing.
-        ordered = frame.sort_values("algorithm", key=lambda name: name.map(ranked), kind="stable")
+        ordered = frame.sort_values(
+            "algorithm", key=lambda names: names.map(ranked.index), kind="stable"
+        )
         panel.draw(axis, ordered if lead.grey else frame, algorithm_looks)
         if isinstance(panel, Panel):
             leading_rows = frame[frame["algorithm"].isin(lead.coloured)]
-            for group in find_coinciding(leading_rows, panel.statistic, "y" in panel.log):
-                together.setdefault(_join_labels(group), []).append(i)
+            places = find_coinciding(leading_rows, panel.statistic, "y" in panel.log)
+            together += [(_join_labels(place), letter) for place in places]
+            for (_, label), curve in leading_rows.groupby(["algorithm", "label"], sort=False):
+                if curve[panel.statistic].isna().all():
+                    name = f"{label}, whose {panel.statistic} is known in no round"
+                    undrawn.append((name, letter))
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
         numbers.insert(1, "metric", panel.quantity)
         contents.frames.append(numbers)
-    undrawn = _find_undrawn(contents.panels, frames, lead.coloured)
-    for heading, panels in (("Not drawn", undrawn), ("Curves that coincide", together)):
-        if panels:
-            contents.notes.append(f"{heading}: {_name_panels(panels, len(contents.panels) > 1)}.")
-
-
-def _find_undrawn(
-    panels: Sequence[AnyPanel], frames: Sequence[pd.DataFrame], coloured: Collection[str]
-) -> dict[str, list[int]]:
-    """Which methods in colour have no curve, as their mean or median is never known, in which
-    panels.
-    """
-    absent: dict[str, list[int]] = {}
-    for i, (panel, frame) in enumerate(zip(panels, frames, strict=True)):
-        if isinstance(panel, Panel):
-            for title, curve in frame.groupby("algorithm", sort=False):
-                if title in coloured and curve[panel.statistic].isna().all():
-                    name = f"{curve['label'].iloc[0]}, whose {panel.statistic} is known in no round"
-                    absent.setdefault(name, []).append(i)
-    return absent
-
-
-def _name_panels(panels: Mapping[str, Sequence[int]], several: bool) -> str:
-    """Texts with the letters of the panels that they are about, where there are several: (a, c)
-    one; (b) another.
-    """
-    letters = {
-        text: ", ".join(string.ascii_lowercase[i % 26] for i in numbers)
-        for text, numbers in panels.items()
-    }
-    return "; ".join(f"({letters[text]}) {text}" if several else text for text in panels)
+    # With the letters of the panels that they are about, where there are several.
+    several = len(contents.panels) > 1
+    for heading, found in (("Not drawn", undrawn), ("Curves that coincide", together)):
+        texts = [
+            f"({', '.join(letters)}) " * several + text for text, letters in gather(found).items()
+        ]
+        contents.notes += [f"{heading}: {'; '.join(texts)}."] * bool(found)
 
 
 def _join_labels(labels: Sequence[str]) -> str:
@@ -433,17 +407,9 @@ def numbered(
     if not slug(suite).lower().startswith(stem):
         return slug(f"{suite} {subject} {label}") + ending, f"{suite}: {subject}, {label}"
     fit = suite.endswith("-fit")
-    name = (
-        f"{stem}_fig{number}"
-        + (f"_{slug(label)}" if several else "")
-        + ("_fit" if fit else "")
-        + ending
-    )
-    return (
-        name,
-        f"{paper}, Figure {number}{' (settings that come nearest)' if fit else ''}: {subject}, "
-        f"{label}",
-    )
+    name = f"{stem}_fig{number}" + f"_{slug(label)}" * several + "_fit" * fit + ending
+    title = f"{paper}, Figure {number}" + " (settings that come nearest)" * fit
+    return name, f"{title}: {subject}, {label}"
 
 
 @dataclass(frozen=True)
@@ -480,23 +446,27 @@ def draw(
     Returns:
         The paths written; none where the run has no cell of what the figure shows.
     """
-    panels = list(figure.panels)
-    if options.statistic is not None:
-        panels = [
-            panel
-            if isinstance(panel, Boxes | Profile)
-            else replace(panel, statistic=options.statistic)
-            for panel in panels
-        ]
-    changes: dict[str, Any] = {} if options.log is None else {"log": options.log}
-    changes |= {"bands": True} if options.bands else {}
-    panels = [replace(panel, **changes) if isinstance(panel, Panel) else panel for panel in panels]
+    changes: dict[str, Any] = {"statistic": options.statistic, "log": options.log}
+    changes["bands"] = options.bands or None
+    panels = [
+        replace(
+            panel,
+            **{
+                name: value
+                for name, value in changes.items()
+                if value is not None and (name == "statistic" or isinstance(panel, Panel))
+            },
+        )
+        if isinstance(panel, Panel | Plane)
+        else panel
+        for panel in figure.panels
+    ]
     figure = replace(figure, panels=panels)
     crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
     look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)
     folder.mkdir(parents=True, exist_ok=True)
-    images = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", *["svg"] * options.svg)]
-    numbers, text = (folder / f"{figure.name}.{kind}" for kind in ("csv", "txt"))
+    kinds = ("pdf", "png", *["svg"] * options.svg, "csv", "txt")
+    *images, numbers, text = (folder / f"{figure.name}.{kind}" for kind in kinds)
     with look.context():
         image, contents = compose(run, figure, look, options.highlight)
         if image is None or not contents.pairs:
@@ -511,10 +481,8 @@ def draw(
 
 def write_numbers(frame: pd.DataFrame, path: Path) -> None:
     """Write the rows behind a figure as CSV, in which no text is a formula."""
-    frame = frame.copy()
-    for name in frame.select_dtypes(exclude="number"):
-        frame[name] = frame[name].map(escape_formula)
-    frame.to_csv(path, index=False)
+    texts = frame.select_dtypes(exclude="number").map(escape_formula)
+    frame.assign(**texts).to_csv(path, index=False)
 
 
 def load_recipe(path: Path) -> ModuleType:
@@ -613,15 +581,15 @@ def _ask_recipe(
     it.
     """
     figures = getattr(module, "figures", None)
-    parameters = () if figures is None else inspect.signature(figures).parameters
+    parameters = inspect.signature(figures).parameters if figures else ()
     alien = [
         option for name, option in OPTIONS.items() if name in choices and name not in parameters
     ]
-    if figures is not None and not alien:
+    if figures and not alien:
         return figures(run, **choices)  # type: ignore[no-any-return]
     if recipe is None:
         return []
-    if figures is None:
+    if not figures:
         raise Misuse(f"{path} draws nothing: it has no function figures(run)")
     nouns, flags = (" and ".join(texts) for texts in zip(*alien, strict=True))
     raise Misuse(

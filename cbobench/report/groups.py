@@ -75,7 +75,7 @@ class Columns:
         return self._words[name][rows]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group:
     """Seeds of one problem, algorithm and horizon.
 
@@ -260,13 +260,18 @@ def select_seeds(group: Group, seeds: Set[int]) -> Group:
     )
 
 
+def gather(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:
+    """The values of each key, in order."""
+    result: dict[Any, list[Any]] = {}
+    for key, value in pairs:
+        result.setdefault(key, []).append(value)
+    return result
+
+
 def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
     """Groups by the values of some attributes, in order."""
     key = attrgetter(*names)
-    result: dict[Any, list[Group]] = {}
-    for group in groups:
-        result.setdefault(key(group), []).append(group)
-    return result
+    return gather((key(group), group) for group in groups)
 
 
 def group_by_arena(groups: Iterable[Group]) -> list[list[Group]]:

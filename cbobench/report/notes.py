@@ -5,13 +5,12 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from typing import Any
 
 import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.metrics import METRICS
-from cbobench.report.groups import Arena, Group, group_by
+from cbobench.report.groups import Arena, Group, gather, group_by
 from cbobench.report.load import Run
 from cbobench.report.quantities import LACKS, NO_UNIT, OF_VIOLATION, lacks_unit
 from cbobench.report.selection import Selection
@@ -31,28 +30,36 @@ def collect_notes(
         of: the kind of table, or "figure"; profiles say by themselves what has no value, captions
             which T is drawn, and only figures say what `describe_facts` says.
     """
-    compared = [*compared]
-    is_figure = of == "figure"
-    groups = compared if is_figure else selection.groups
-    notes = _describe_stale(groups) if is_figure else _describe_choice(selection, compared)
-    if of not in ("profile", "figure"):
-        notes += describe_lacks(selection)
-    if is_figure:
-        notes += describe_facts(selection.run, groups)
+    compared, run, groups = [*compared], selection.run, selection.groups
+    if of == "figure":
+        groups = compared
+        notes = [*_describe_stale(groups), *describe_facts(run, groups)]
     else:
-        notes += _describe_settings(selection.run)
+        problems = dict.fromkeys(group.problem for group in groups)
+        notes = _describe_apart(selection, compared)
+        if selection.horizon is None and len(groups) < len(selection.every_group):
+            notes.append(describe_horizons(selection.part, problems))
+        notes += selection.setups
+        if of != "profile":
+            notes += describe_lacks(selection)
+        # What labels leave out as all problems, or all methods, share it.
+        for kind in VARIANT_KINDS:
+            if shared := run.record.shared(kind):
+                settings = (f"{name} = {short(value)}" for name, value in shared.items())
+                notes.append(f"all {kind}: {', '.join(settings)}")
         if selection.metric:
-            notes += describe_unlike(
-                selection.run, [g.problem for g in groups], [q.name for q in selection.shown]
-            )
+            notes += describe_unlike(run, problems, [q.name for q in selection.shown])
+    algorithms = run.record.variants("algorithms")
+    # What a suite says of its methods: evaluations under way, past measurements.
+    said = dict.fromkeys(algorithms[group.algorithm].note for group in groups)
     return [
         *notes,
         *describe_failures(groups),
-        *_describe_shared(selection.run),
-        *_describe_methods(selection.run, groups),
+        *_describe_shared(run),
+        *filter(None, said),
         *describe_arithmetic(groups),
         *(f"not played: {line}" for line in selection.unplayable),
-        *selection.run.record.leftovers,
+        *run.record.leftovers,
     ]
 
 
@@ -60,23 +67,14 @@ def describe_facts(run: Run, groups: Sequence[Group]) -> list[str]:
     """What is so of problems and models whatever a table shows: where constraints bind, whose
     models were fitted, and what problems say of their numbers.
     """
+    problems, labels = run.record.variants("problems"), run.record.labels("problems")
+    titles = dict.fromkeys(group.problem for group in groups)
+    said = gather((problems[title].note, labels[title]) for title in titles)
     return [
         *describe_binding(groups),
         *describe_kernels(run, groups),
-        *_describe_problems(run, groups),
+        *(f"{', '.join(names)}: {note}" for note, names in said.items() if note),
     ]
-
-
-def _describe_choice(selection: Selection, compared: list[Group]) -> list[str]:
-    """Which methods and which T are left out, and which methods were set up unlike."""
-    notes = _describe_apart(selection, compared)
-    if selection.horizon is None and len(selection.groups) < len(selection.every_group):
-        notes.append(
-            describe_horizons(
-                selection.part, dict.fromkeys(group.problem for group in selection.groups)
-            )
-        )
-    return notes + selection.setups
 
 
 def _describe_apart(selection: Selection, compared: list[Group]) -> list[str]:
@@ -89,11 +87,8 @@ def _describe_stale(groups: list[Group]) -> list[str]:
     """How many good cells are stale; a table counts them beside n."""
     stale_count = sum(len(group.outdated & {*group.good.index}) for group in groups)
     cells = count_noun(sum(group.n for group in groups), "cell")
-    return (
-        [f"stale: {stale_count:,} of {cells}, played by code that has changed since"]
-        if stale_count
-        else []
-    )
+    note = f"stale: {stale_count:,} of {cells}, played by code that has changed since"
+    return [note] * (stale_count > 0)
 
 
 def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> list[str]:
@@ -125,14 +120,12 @@ def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
     are compared.
     """
     groups = list(groups)
-    if not (mixed := mixed_note(find_arithmetic(groups))):
-        return []
+    kinds = {kind for group in groups for kind in group.words("arithmetic")} - {None}
+    mixed = mixed_note(kinds)
     crossed, compared = count_crossed_seeds(groups)
-    return [
-        f"{mixed}; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds"
-        if crossed
-        else mixed
-    ]
+    if mixed and crossed:
+        mixed += f"; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds"
+    return [mixed] * bool(mixed)
 
 
 def _describe_shared(run: Run) -> list[str]:
@@ -154,32 +147,24 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     latest = {(title, run.horizon_of(title)) for title in problems}
     titles, good = {title for title, _ in latest}, run.cells[run.cells["status"] == "ok"]
     held, expected = (
-        {
-            (title, t)
-            for title, t in zip(frame["problem"], frame["horizon"], strict=True)
-            if title in titles
-        }
+        {pair for pair in zip(frame["problem"], frame["horizon"], strict=True) if pair[0] in titles}
         for frame in (good, run.expected)
     )
     several = len({t for _, t in latest}) > 1
 
     def list_horizons(pairs: Set[tuple[str, int]]) -> str:
-        labels_by_horizon = {
-            t: [label for title, label in labels.items() if (title, t) in pairs]
-            for _, t in sorted(pairs)
-        }
-        return ", ".join(
-            f"{t:,} ({', '.join(labels_by_horizon[t])})" if several else f"{t:,}"
-            for t in sorted(labels_by_horizon)
-        )
+        texts = []
+        for t in sorted({t for _, t in pairs}):
+            on = ", ".join(label for title, label in labels.items() if (title, t) in pairs)
+            texts.append(f"{t:,}" + f" ({on})" * several)
+        return ", ".join(texts)
 
-    also = [f"the run also holds T = {list_horizons(held - latest)}, not shown"] * bool(
-        held - latest
-    )
-    also += [f"no cell of T = {list_horizons(expected - held - latest)} is good"] * bool(
-        expected - held - latest
-    )
-    return f"T = {list_horizons(latest)}" + (f" ({'; '.join(also)})" if also else "")
+    others = {
+        "the run also holds T = {}, not shown": held - latest,
+        "no cell of T = {} is good": expected - held - latest,
+    }
+    also = "; ".join(text.format(list_horizons(pairs)) for text, pairs in others.items() if pairs)
+    return f"T = {list_horizons(latest)}" + f" ({also})" * bool(also)
 
 
 def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[str]:
@@ -193,48 +178,32 @@ def describe_apart(groups: Iterable[Group], compared: Iterable[Group]) -> list[s
     Returns:
         A line for all that have one T, while the others have one.
     """
-    taking_part = {id(group) for group in compared}
-    apart: dict[tuple[str, str], dict[str, list[str]]] = {}
+    taking_part = {*compared}
+    apart = []
     by_problem = group_by((group for group in groups if group.n), "problem_label")
     for label, problem_groups in by_problem.items():
-        for name, method_groups in group_by(problem_groups, "algorithm_label").items():
-            if taking_part & {id(group) for group in method_groups}:
-                continue
-            horizons = {group.horizon for group in method_groups}
+        for name, own in group_by(problem_groups, "algorithm_label").items():
+            horizons = {group.horizon for group in own}
             rivals = [group for group in problem_groups if group.horizon not in horizons]
-            rivals = [group for group in rivals if id(group) in taking_part] or rivals
-            if rivals:
-                key = _list_horizons(method_groups), _list_horizons(rivals)
-                apart.setdefault(key, {}).setdefault(name, []).append(label)
+            rivals = [group for group in rivals if group in taking_part] or rivals
+            if rivals and taking_part.isdisjoint(own):
+                others = {group.horizon for group in rivals}
+                apart.append(((_list_horizons(horizons), _list_horizons(others)), (name, label)))
     lines = []
-    for (own_horizons, other_horizons), labels_by_name in apart.items():
-        labels = list(
-            dict.fromkeys(label for labels in labels_by_name.values() for label in labels)
-        )
+    for (own_horizons, other_horizons), pairs in gather(apart).items():
+        names, labels = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
         suffix = "" if len(labels) == len(by_problem) else f" on {list_names(labels)}"
-        verbs = ("has", "it is") if len(labels_by_name) == 1 else ("have", "they are")
+        verbs = ("has", "it is") if len(names) == 1 else ("have", "they are")
         lines.append(
-            f"{list_names(labels_by_name)} {verbs[0]} T = {own_horizons}{suffix}, the others T = "
+            f"{list_names(names)} {verbs[0]} T = {own_horizons}{suffix}, the others T = "
             f"{other_horizons}: "
             f"{verbs[1]} not compared with them; play all to one horizon"
         )
     return lines
 
 
-def _list_horizons(groups: Iterable[Group]) -> str:
-    return ", ".join(f"{t:,}" for t in sorted({group.horizon for group in groups}))
-
-
-def _describe_problems(run: Run, groups: Iterable[Group]) -> list[str]:
-    """What the problems of some groups say of their own numbers, a line for all that say the
-    same.
-    """
-    problems, labels = run.record.variants("problems"), run.record.labels("problems")
-    labels_by_note: dict[str, list[str]] = {}
-    for title in dict.fromkeys(group.problem for group in groups):
-        if note := problems[title].note:
-            labels_by_note.setdefault(note, []).append(labels[title])
-    return [f"{', '.join(note_labels)}: {note}" for note, note_labels in labels_by_note.items()]
+def _list_horizons(horizons: Iterable[int]) -> str:
+    return ", ".join(f"{t:,}" for t in sorted(horizons))
 
 
 def describe_unlike(run: Run, problems: Iterable[str], metrics: Iterable[str]) -> list[str]:
@@ -252,22 +221,6 @@ def describe_unlike(run: Run, problems: Iterable[str], metrics: Iterable[str]) -
     return [f"{', '.join(symbols)}: a sum of unlike units, {why}"] if lacking and symbols else []
 
 
-def _describe_settings(run: Run) -> list[str]:
-    """What labels leave out as all problems, or all methods, share it."""
-    return [
-        f"all {kind}: {', '.join(f'{name} = {short(value)}' for name, value in shared.items())}"
-        for kind in VARIANT_KINDS
-        if (shared := run.record.shared(kind))
-    ]
-
-
-def _describe_methods(run: Run, groups: Iterable[Group]) -> list[str]:
-    """What a suite says of its methods: evaluations under way, past measurements."""
-    algorithms = run.record.variants("algorithms")
-    notes = [algorithms[group.algorithm].note for group in groups]
-    return [*dict.fromkeys(filter(None, notes))]
-
-
 def describe_failures(groups: Iterable[Group]) -> list[str]:
     """How many evaluations, and how many fits of models, failed in the good cells of some groups,
     where any did.
@@ -275,13 +228,13 @@ def describe_failures(groups: Iterable[Group]) -> list[str]:
     groups, notes = list(groups), []
     several = len({group.problem for group in groups}) > 1
     for noun, among in (("evaluations", "of {:,}"), ("fits", "in {:,} rounds")):
-        descriptions = [
-            f"{group.algorithm_label}{f' on {group.problem_label}' if several else ''} "
+        descriptions = ", ".join(
+            f"{group.algorithm_label}{f' on {group.problem_label}' * several} "
             f"{int(failed):,} " + among.format(group.horizon * group.n)
             for group in groups
             if (failed := np.nansum(group.numbers(f"failed_{noun}"))) > 0
-        ]
-        notes += [f"failed {noun}: {', '.join(descriptions)}"] if descriptions else []
+        )
+        notes += [f"failed {noun}: {descriptions}"] * bool(descriptions)
     return notes
 
 
@@ -292,7 +245,7 @@ def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
     algorithms = run.record.variants("algorithms")
     # of each method with models, by problem: whether they were fitted
     fitted: dict[str, dict[str, bool]] = {}
-    is_open: set[str] = set()
+    is_open = set()
     for group in groups:
         words = group.numbers(FITTED)
         if not np.isnan(words).all():
@@ -300,50 +253,32 @@ def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
             if algorithms[group.algorithm].settings.get("kernel") == "auto":
                 is_open.add(group.algorithm_label)
     notes = []
-    for was_fitted, sentence in (
-        (True, "kernels fitted to the observations, which no theorem covers"),
-        (False, "kernel: auto is the problem's"),
+    for was_fitted, among, sentence in (
+        (True, fitted.keys(), "kernels fitted to the observations, which no theorem covers"),
+        (False, is_open, "kernel: auto is the problem's"),
     ):
-        places = {
-            name: [problem for problem, word in words.items() if word == was_fitted]
-            for name, words in fitted.items()
-            if was_fitted or name in is_open
-        }
-        names = [
-            name if len(problems) == len(fitted[name]) else f"{name} ({', '.join(problems)})"
-            for name, problems in places.items()
-            if problems
-        ]
+        names = []
+        for name, places in fitted.items():
+            problems = [problem for problem, word in places.items() if word == was_fitted]
+            if problems and name in among:
+                names.append(name + f" ({', '.join(problems)})" * (len(problems) < len(places)))
         every = len(names) > 1 and names == [*fitted]
-        notes += [f"{sentence}: {'all models' if every else ', '.join(names)}"] if names else []
+        notes += [f"{sentence}: {'all models' if every else ', '.join(names)}"] * bool(names)
     return notes
-
-
-def find_arithmetic(groups: Iterable[Group]) -> set[str]:
-    """The kinds of arithmetic that played the good cells of some groups, as far as they are
-    known.
-    """
-    return {kind for group in groups for kind in group.words("arithmetic") if kind is not None}
 
 
 def count_crossed_seeds(groups: Iterable[Group]) -> tuple[int, int]:
     """In how many seeds of the problems several kinds of arithmetic meet, and of how many seeds
     that are compared.
     """
-    kinds: dict[tuple[Any, ...], set[str]] = {}
-    played: dict[tuple[Any, ...], int] = {}
-    for group in groups:
-        for seed, kind in zip(group.seeds.tolist(), group.words("arithmetic"), strict=True):
-            if kind is not None:
-                kinds.setdefault((*group.arena, seed), set()).add(kind)
-                played[(*group.arena, seed)] = played.get((*group.arena, seed), 0) + 1
-    compared = [seed for seed, count in played.items() if count > 1]
-    return sum(len(kinds[seed]) > 1 for seed in compared), len(compared)
-
-
-def find_cpus(groups: Iterable[Group]) -> set[str]:
-    """The kinds of CPU that played the good cells of some groups, as far as they are known."""
-    return {kind for group in groups for kind in group.good["cpu"].dropna().unique()}
+    kinds = gather(
+        ((group.arena, seed), kind)
+        for group in groups
+        for seed, kind in zip(group.seeds.tolist(), group.words("arithmetic"), strict=True)
+        if kind is not None
+    )
+    compared = [met for met in kinds.values() if len(met) > 1]
+    return sum(len({*met}) > 1 for met in compared), len(compared)
 
 
 def describe_binding(groups: Iterable[Group]) -> list[str]:
@@ -353,47 +288,43 @@ def describe_binding(groups: Iterable[Group]) -> list[str]:
     labels: dict[Arena, str] = {}
     binding: dict[Arena, dict[int, bool]] = {}
     for group in groups:
-        binds = group.numbers("binds")
-        is_known = ~np.isnan(binds)
         labels[group.arena] = group.problem_label
         seeds = binding.setdefault(group.arena, {})
-        seeds.update(zip(group.seeds[is_known].tolist(), binds[is_known] > 0, strict=True))
-    problems: dict[tuple[int, int], list[str]] = {}
-    for arena, seeds in binding.items():
-        if seeds:
-            count = int(sum(seeds.values()))
-            problems.setdefault((count, len(seeds)), []).append(labels[arena])
-    everywhere = len(problems) == 1 and sum(map(len, problems.values())) == len(labels)
-    parts = [
-        f"{count}/{known_count} seeds"
-        + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
-        for (count, known_count), names in problems.items()
-    ]
-    return (
-        [f"the constraint binds (the highest f is infeasible) in {', '.join(parts)}"]
-        if parts
-        else []
+        for seed, binds in zip(group.seeds.tolist(), group.numbers("binds"), strict=True):
+            if not np.isnan(binds):
+                seeds[seed] = binds > 0
+    problems = gather(
+        (f"{sum(seeds.values())}/{len(seeds)} seeds", labels[arena])
+        for arena, seeds in binding.items()
+        if seeds
     )
+    everywhere = [len(names) for names in problems.values()] == [len(labels)]
+    parts = [
+        count + ("" if everywhere else f" ({list_names(dict.fromkeys(names))})")
+        for count, names in problems.items()
+    ]
+    note = f"the constraint binds (the highest f is infeasible) in {', '.join(parts)}"
+    return [note] * bool(parts)
 
 
 def describe_lacks(selection: Selection) -> list[str]:
     """A line for each reason why some of the quantities have no value on some of the problems."""
-    problems: dict[tuple[str, str], list[str]] = {}
-    for quantity in selection.shown:
-        for arena_groups in selection.arenas:
-            if lack := selection.lacks.get((arena_groups[0].arena, quantity.name)):
-                labels = problems.setdefault((lack, quantity.symbol), [])
-                labels += [arena_groups[0].problem_label] * (
-                    arena_groups[0].problem_label not in labels
-                )
-    symbols: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (lack, symbol), labels in problems.items():
-        symbols.setdefault((lack, tuple(labels)), []).append(symbol)
-    names_shown = {quantity.name for quantity in selection.shown}
+    problems = gather(
+        ((lack, quantity.symbol), groups[0].problem_label)
+        for quantity in selection.shown
+        for groups in selection.arenas
+        if (lack := selection.lacks.get((groups[0].arena, quantity.name)))
+    )
+    symbols = gather(
+        ((lack, ", ".join(dict.fromkeys(labels))), symbol)
+        for (lack, symbol), labels in problems.items()
+    )
+    names_shown = {"", *(quantity.name for quantity in selection.shown)}
     lines = []
-    for (lack, labels_lacking), names in symbols.items():
+    for (lack, labels), names in symbols.items():
         sentence, remedy = LACKS[lack]
-        is_offered = remedy and remedy not in names_shown
-        advice = f"; use {selection.metrics[remedy].symbol}" if is_offered else ""
-        lines.append(f"{', '.join(names)}: {sentence.format(', '.join(labels_lacking))}{advice}")
+        line = f"{', '.join(names)}: {sentence.format(labels)}"
+        if remedy not in names_shown:
+            line += f"; use {selection.metrics[remedy].symbol}"
+        lines.append(line)
     return lines

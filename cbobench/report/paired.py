@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse, show, words_of
 from cbobench.metrics import Array, Metric
 from cbobench.report.formats import Comparison
-from cbobench.report.groups import Group, group_by_arena
+from cbobench.report.groups import Group, gather, group_by_arena
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_fair_notes, refuse_lacks
 from cbobench.report.numbers import describe_median_interval, format_interval
@@ -63,76 +63,40 @@ PAIRED = (
 )
 
 
-@dataclass(frozen=True)
-class Pairing:
-    """One algorithm beside another on the same seeds of a problem.
-
-    Attributes:
-        a, b: the values of the seeds that both have, (n,), where both are defined.
-        ordered_a, ordered_b: with seeds in which one is undefined because it never got there: that
-            is worse than any value of the two.
-        never: in which of the latter one is undefined.
-    """
-
-    a: Array
-    b: Array
-    ordered_a: Array
-    ordered_b: Array
-    never: NDArray[np.bool_]
-
-
-def pair_by_seed(group: Group, reference: Group, quantity: Metric) -> Pairing:
-    """The values of two groups' good cells by common seed."""
-    a, b = group.values(quantity), reference.values(quantity)
-    if not np.array_equal(group.seeds, reference.seeds):
-        _, rows, reference_rows = np.intersect1d(
-            group.seeds, reference.seeds, assume_unique=True, return_indices=True
-        )
-        a, b = a[rows], b[reference_rows]
-    is_defined = ~(np.isnan(a) | np.isnan(b))
-    values = np.concatenate([a, b])
-    values = values[~np.isnan(values)]
-    if not quantity.censored or is_defined.all():
-        return Pairing(
-            a[is_defined], b[is_defined], a[is_defined], b[is_defined], ~is_defined[is_defined]
-        )
-    # if none ever got there: all are ties
-    least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-    # A finite distance, so that two seeds that never got there are a tie and not an undefined
-    # difference.
-    beyond = most - least + 1
-    never = least - beyond if quantity.better == "higher" else most + beyond
-    return Pairing(
-        a[is_defined],
-        b[is_defined],
-        np.where(np.isnan(a), never, a),
-        np.where(np.isnan(b), never, b),
-        ~is_defined,
-    )
-
-
 def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[str, Any]:
-    """The fields of `Difference` for one - other; `defined`: in how many of the n seeds both are;
-    and `apart`, (n,): by how much the one is better.
+    """The fields of `Difference` for one - other by common seed; `defined`: in how many of the n
+    seeds both are; and `apart`, (n,): by how much the one is better.
 
-    Where a seed of one never got there, it has lost: median, test, effect and wins count it (the
+    Where a seed of one never got there, it has lost: that is worse than any value of the two, by a
+    finite distance, so that two such seeds are a tie. Median, test, effect and wins count it (the
     median may then be infinite); the mean cannot.
     """
-    pairing, better = pair_by_seed(group, reference, quantity), quantity.better or "lower"
-    statistics = difference(pairing.a, pairing.b, better)
-    defined = len(pairing.a)
-    if len(pairing.ordered_a) > defined:
+    _, rows, reference_rows = np.intersect1d(
+        group.seeds, reference.seeds, assume_unique=True, return_indices=True
+    )
+    a, b = group.values(quantity)[rows], reference.values(quantity)[reference_rows]
+    is_defined = ~(np.isnan(a) | np.isnan(b))
+    better, left, right = quantity.better or "lower", a[is_defined], b[is_defined]
+    statistics = difference(left, right, better)
+    defined = len(left)
+    if quantity.censored and not is_defined.all():
+        values = np.concatenate([a, b])
+        values = values[~np.isnan(values)]
+        # if none ever got there: all are ties
+        least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+        beyond = most - least + 1
+        never = least - beyond if quantity.better == "higher" else most + beyond
+        left, right = np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b)
         means = {name: getattr(statistics, name) for name in ("mean", "mean_low", "mean_high")}
-        apart = pairing.ordered_a - pairing.ordered_b
         # A lost seed is infinitely far: the distance within the values would make the median look
         # finite.
-        far = np.where(pairing.never, np.sign(apart) * UNREACHED, apart)
+        far = np.where(is_defined, left - right, np.sign(left - right) * UNREACHED)
         median, low, high = (
             float(restore_infinite(end)) for end in (np.median(far), *interval(far, "median"))
         )
-        statistics = difference(pairing.ordered_a, pairing.ordered_b, better)
+        statistics = difference(left, right, better)
         statistics = replace(statistics, **means, median=median, median_low=low, median_high=high)
-    apart = quantity.sign * (pairing.ordered_a - pairing.ordered_b)
+    apart = quantity.sign * (left - right)
     return asdict(statistics) | {"defined": defined, "apart": apart}
 
 
@@ -144,34 +108,30 @@ def _common_seeds(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[
 def find_best(groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]) -> Group | None:
     """The first group of the best score (see `score_groups`); None where nothing is defined."""
     scores = score_groups(groups, quantity, *judges)
-    return groups[min(scores, key=lambda i: scores[i])] if scores else None
+    return min(scores, key=scores.__getitem__, default=None)
 
 
 def score_groups(
     groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]
-) -> dict[int, tuple[float, float]]:
-    """The median of each group, and, where medians are equal, its mean, by position; lower is
-    better.
+) -> dict[Group, tuple[float, float]]:
+    """The median of each group, and, where medians are equal, its mean; lower is better.
 
     By the seeds that all have, and that are among those of each judge, so that nothing is best for
     having failed in the hard ones; by its own seeds where there are no such. Groups in which
     nothing is defined there are left out.
     """
     held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
-    held += judges
-    common = reduce(_common_seeds, held) if held else np.array([], dtype=np.int64)
-    scores = {}
-    for position, group in enumerate(groups):
+    common = reduce(_common_seeds, [*held, *judges]) if held else np.array([], dtype=np.int64)
+    scores: dict[Group, tuple[float, float]] = {}
+    for group in groups:
         values = group.values(quantity)
         if len(common) and not np.array_equal(group.seeds, common):
             shared = np.isin(group.seeds, common)
             values = values[shared] if shared.sum() == len(common) else values
         ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
         if len(defined):
-            scores[position] = (
-                float(-quantity.sign * np.median(ordered)),
-                float(-quantity.sign * defined.mean()),
-            )
+            middles = np.median(ordered), defined.mean()
+            scores[group] = -quantity.sign * middles[0], -quantity.sign * middles[1]
     return scores
 
 
@@ -180,7 +140,7 @@ class BestMarks:
     """Which groups to mark.
 
     Attributes:
-        best: per quantity, by position: the best ones.
+        best: per quantity, the best ones.
         unbeaten: likewise, those that no other is significantly better than; the best are among
             them.
         blocks: the smallest n and expected of the comparisons behind it, where a seed is missing.
@@ -188,8 +148,8 @@ class BestMarks:
             the method with the most; 0 where all methods have one that could.
     """
 
-    best: dict[str, set[int]]
-    unbeaten: dict[str, set[int]]
+    best: dict[str, set[Group]]
+    unbeaten: dict[str, set[Group]]
     blocks: tuple[int, int] | None
     undecidable: int
 
@@ -201,9 +161,7 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     A method whose seeds are too few for any of its comparisons to come out is not marked: nothing
     is known of it.
     """
-    # A group holds a frame and so has no hash; its identity stands for it.
-    position = {id(group): i for i, group in enumerate(groups)}
-    best, unbeaten = ({quantity.name: set[int]() for quantity in quantities} for _ in range(2))
+    best, unbeaten = ({quantity.name: set[Group]() for quantity in quantities} for _ in range(2))
     incomplete: list[tuple[int, int]] = []
     undecidable = 0
     for quantity in quantities:
@@ -216,22 +174,13 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
             undecidable = max(undecidable, 0 if is_judged.all() else len(rivals) - 1)
             expected = np.array([group.expected for group in rivals])
             expected = np.maximum(expected[:, None], expected)
-            incomplete += [
-                (int(counts[i, j]), int(expected[i, j]))
-                for i, j in np.argwhere(counts < expected)
-                if i < j
-            ]
-            unbeaten_rows = np.flatnonzero(is_judged & ~beaten).tolist()
-            unbeaten[quantity.name] |= {position[id(rivals[i])] for i in unbeaten_rows}
-            scores = {
-                i: score
-                for i, score in score_groups(rivals, quantity).items()
-                if i in unbeaten_rows
-            }
-            least = min(scores.values(), default=None)
-            best[quantity.name] |= {
-                position[id(rivals[i])] for i, score in scores.items() if score == least
-            }
+            is_short = np.triu(counts < expected, 1)
+            incomplete += zip(counts[is_short].tolist(), expected[is_short].tolist(), strict=True)
+            kept = {rivals[i] for i in np.flatnonzero(is_judged & ~beaten)}
+            unbeaten[quantity.name] |= kept
+            scores = [(g, s) for g, s in score_groups(rivals, quantity).items() if g in kept]
+            least = min((score for _, score in scores), default=None)
+            best[quantity.name] |= {group for group, score in scores if score == least}
     return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
 
 
@@ -240,40 +189,35 @@ def describe_winners(selection: Selection) -> str:
     significantly worse, by the tests that make the stars.
 
     "" where there are too few seeds for that anywhere, or a problem has several T. What never got
-    there is worst, as in `pair_by_seed`, also a method that no seed got there with.
+    there is worst, as in `pair_difference`, also a method that no seed got there with.
     """
     quantity = selection.shown[0]
-    has_several_horizons = len({group.problem for group in selection.groups}) < len(
-        selection.arenas
-    )
-    if quantity.better is None or has_several_horizons:
+    problems = {group.problem for group in selection.groups}
+    if quantity.better is None or len(problems) < len(selection.arenas):
         return ""
-    places: dict[str, list[str]] = {}
-    can_be_told = has_none = False
+    winners: list[Group | None] = []
+    can_be_told = False
     for arena_groups in selection.arenas:
-        rivals = [group for group in arena_groups if _takes_part(group, quantity)]
+        # It takes part with a value, or with good cells that never got to one.
+        rivals = [
+            group
+            for group in arena_groups
+            if (group.n if quantity.censored else np.isfinite(group.values(quantity)).any())
+        ]
         is_lacking = (arena_groups[0].arena, quantity.name) in selection.lacks
         if is_lacking or len(rivals) < 2:
             continue
         winner, could_be_told = find_winner(*compare_sides(align_seeds(rivals, quantity)))
         can_be_told |= could_be_told
-        if winner is None:
-            has_none = True
-        else:
-            best = rivals[winner]
-            places.setdefault(best.algorithm_label, []).append(best.problem_label)
+        winners.append(None if winner is None else rivals[winner])
     if not can_be_told:
         return ""
+    places = gather((best.algorithm_label, best.problem_label) for best in winners if best)
     if not places:
         return f"{quantity.symbol}: {NO_WINNER}"
     named = "; ".join(f"{label} is best on {list_names(on)}" for label, on in places.items())
     line = f"{quantity.symbol}: {named} (every other method is significantly worse)"
-    return f"{line}; elsewhere {NO_WINNER}" if has_none else line
-
-
-def _takes_part(group: Group, quantity: Metric) -> bool:
-    """Whether a group has a value, or good cells that never got to one."""
-    return group.n > 0 if quantity.censored else bool(np.isfinite(group.values(quantity)).any())
+    return line + f"; elsewhere {NO_WINNER}" * (None in winners)
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:
@@ -299,12 +243,9 @@ def select_paired(groups: list[Group], titles: Sequence[str] | None) -> list[Gro
     """The groups that share problem and T with another one; with titles, with one of these
     algorithms'.
     """
-    arenas = [
-        [group for group in arena_groups if group.n] for arena_groups in group_by_arena(groups)
-    ]
     return [
         group
-        for arena_groups in arenas
+        for arena_groups in group_by_arena(group for group in groups if group.n)
         if len(arena_groups) > 1
         and (titles is None or any(group.algorithm in titles for group in arena_groups))
         for group in arena_groups
@@ -425,12 +366,20 @@ def pool_problems(tests: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
     for (algorithm, metric), rows_by_problem in problems.items():
         if len(parts := list(rows_by_problem.values())) > 1:
             p, effect = signed_rank(*(row["apart"] for row in parts))
-            sums = {name: sum(row[name] for row in parts) for name in SUMMED}
-            horizons = {row["horizon"] for row in parts}
-            row = {"problem": None, "problem_label": ALL, "algorithm": algorithm, "metric": metric}
-            row["horizon"] = horizons.pop() if len(horizons) == 1 else None
-            row |= {"algorithm_label": parts[0]["algorithm_label"], "parts": parts}
-            rows.append(row | sums | {"p": p, "effect": effect})
+            horizon, *others = {row["horizon"] for row in parts}
+            row = {
+                "problem": None,
+                "problem_label": ALL,
+                "algorithm": algorithm,
+                "metric": metric,
+                "horizon": None if others else horizon,
+                "algorithm_label": parts[0]["algorithm_label"],
+                "parts": parts,
+                **{name: sum(row[name] for row in parts) for name in SUMMED},
+                "p": p,
+                "effect": effect,
+            }
+            rows.append(row)
     return rows
 
 
@@ -444,14 +393,14 @@ def _pool_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         parts = row.pop("parts")
         # Problems without a common seed count, too.
         rival = (frame["algorithm"] == row["algorithm"]) & (frame["metric"] == row["metric"])
-        row["expected"] = frame[rival].drop_duplicates("problem")["expected"].sum()
-        row["defined"] = sum(part["defined"] for part in parts)
-        row["against_label"] = " or ".join(dict.fromkeys(part["against_label"] for part in parts))
-        row["better_on"], row["worse_on"] = (
-            sum(sign * part["effect"] > 0 for part in parts) for sign in (1, -1)
-        )
-    for metric in {row["metric"] for row in rows}:
-        family = [row for row in rows if row["metric"] == metric]
+        row |= {
+            "expected": frame[rival].drop_duplicates("problem")["expected"].sum(),
+            "defined": sum(part["defined"] for part in parts),
+            "against_label": " or ".join(dict.fromkeys(part["against_label"] for part in parts)),
+            "better_on": sum(part["effect"] > 0 for part in parts),
+            "worse_on": sum(part["effect"] < 0 for part in parts),
+        }
+    for family in gather((row["metric"], row) for row in rows).values():
         for row, p in zip(family, holm([row["p"] for row in family]).tolist(), strict=True):
             row["p_holm"] = p
     return rows
@@ -472,14 +421,11 @@ def describe_need(
 
 def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
     """A line where no difference of some metric could be significant, whatever its signs."""
-    most = 0
-    for _, rows in frame[frame["n"] > 0].groupby(_name_family(frame)):
-        if not decidable(int(rows["n"].max()), len(rows)):
-            most = max(most, len(rows))
-    seed_count = int(frame["n"].max())
+    families = [rows["n"] for _, rows in frame[frame["n"] > 0].groupby(_name_family(frame))]
+    most = max((len(n) for n in families if not decidable(int(n.max()), len(n))), default=0)
     return [
         f"too few seeds for any difference to be significant: {describe_need(most)}, there are "
-        f"{seed_count}"
+        f"{frame['n'].max()}"
     ] * (most > 0)
 
 
@@ -504,30 +450,29 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     """
     quantities = {quantity.name: quantity for quantity in selection.shown}
     rows = frame.to_dict("records")
-    columns = {"problem": [row["problem_label"] for row in rows]}
+    columns = {"problem": [*frame["problem_label"]]}
     if frame["horizon"].nunique() > 1:
-        columns["T"] = ["–" if pd.isna(row["horizon"]) else str(row["horizon"]) for row in rows]
-    metrics = dict.fromkeys(frame["metric"])
+        columns["T"] = ["–" if pd.isna(t) else str(t) for t in frame["horizon"]]
+    metrics = frame["metric"].unique()
     if len(metrics) > 1:
-        columns["metric"] = [quantities[row["metric"]].symbol for row in rows]
-    columns["algorithm"] = [row["algorithm_label"] for row in rows]
-    if selection.by == "algorithm":
-        columns = {"algorithm": columns["algorithm"]} | columns
-    columns["against"] = [row["against_label"] for row in rows]
+        columns["metric"] = [quantities[name].symbol for name in frame["metric"]]
+    algorithms = {"algorithm": [*frame["algorithm_label"]]}
+    columns = algorithms | columns if selection.by == "algorithm" else columns | algorithms
+    columns["against"] = [*frame["against_label"]]
     left = len(columns)
-    columns["n"] = [f"{row['n']}/{row['expected']}" for row in rows]
-    columns["median difference"] = [_format_difference(row) for row in rows]
-    columns["mean difference"] = [
-        format_interval(row["mean"], row["mean_low"], row["mean_high"]) for row in rows
-    ]
-    columns["p (Holm)"] = [format_p(row["p_holm"]) for row in rows]
-    columns["effect"] = [
-        "–" if np.isnan(row["effect"]) else f"{row['effect']:+.2f}" for row in rows
-    ]
-    columns["w/t/l"] = [f"{row['wins']}/{row['ties']}/{row['losses']}" for row in rows]
+    columns |= {
+        "n": [f"{row['n']}/{row['expected']}" for row in rows],
+        "median difference": [_format_difference(row) for row in rows],
+        "mean difference": [
+            format_interval(row["mean"], row["mean_low"], row["mean_high"]) for row in rows
+        ],
+        "p (Holm)": [format_p(p) for p in frame["p_holm"]],
+        "effect": ["–" if np.isnan(effect) else f"{effect:+.2f}" for effect in frame["effect"]],
+        "w/t/l": [f"{row['wins']}/{row['ties']}/{row['losses']}" for row in rows],
+    }
     heading = f"{selection.title}: paired differences"
     if len(metrics) == 1:
-        only = quantities[next(iter(metrics))]
+        only = quantities[metrics[0]]
         heading += f", {only.label.removesuffix(only.symbol).strip()} ({only.symbol})"
     heading += selection.units
     weights = [0] * (left + 2) + [4, 2, 3, 1]
@@ -545,13 +490,12 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
 def _write_caption(frame: pd.DataFrame, selection: Selection) -> str:
     """Two sentences for a paper: what the differences are of, and what their columns mean."""
     quantities = [q for q in selection.shown if q.name in set(frame["metric"])]
-    against = list(dict.fromkeys(frame["against_label"]))
-    rival = against[0] if len(against) == 1 else "the method beside it"
-    around, counts = describe_median_interval(frame["n"]), {*frame["n"]}
-    seeds = count_noun(max(counts), "seed")
-    seeds = seeds if len(counts) == 1 else f"{min(counts)} to {seeds}"
+    rival, *others = frame["against_label"].unique()
+    around, least, most = describe_median_interval(frame["n"]), min(frame["n"]), max(frame["n"])
+    seeds = f"{least} to " * (least < most) + count_noun(most, "seed")
     return (
-        f"{join_labels(quantities)}: differences to {rival}, paired by seed, median [{around}] "
+        f"{join_labels(quantities)}: differences to {'the method beside it' if others else rival}, "
+        f"paired by seed, median [{around}] "
         f"over {seeds}. †: significant at 5 % (p: Wilcoxon's signed-rank test, Holm over the rows "
         "of a metric); effect: 1 where better in every seed, -1 where worse; w/t/l: seeds in which "
         "it is better, equal, worse."
@@ -564,9 +508,9 @@ def _format_difference(row: Mapping[Any, Any]) -> str:
     """
     if pd.isna(row["problem"]):
         text = f"better on {row['better_on']}, worse on {row['worse_on']}"
-        return Marked(text) if row["p_holm"] < SIGNIFICANT else text
-    text = format_interval(row["median"], row["median_low"], row["median_high"])
-    text += f" {row['defined']}/{row['n']}" if row["defined"] < row["n"] else ""
+    else:
+        text = format_interval(row["median"], row["median_low"], row["median_high"])
+        text += f" {row['defined']}/{row['n']}" * (row["defined"] < row["n"])
     return Marked(text) if row["p_holm"] < SIGNIFICANT else text
 
 

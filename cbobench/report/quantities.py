@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Columns, Group, Worded, group_by
+from cbobench.report.groups import Columns, Group, Worded, gather, group_by
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -191,28 +191,21 @@ def select_metrics(
     by_name = quantities(metrics)
     if target is not None:
         by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
-    pairs = [(q, by_name[q.name]) for q in (*quantities().values(), *by_name.values())]
-    lookup = {word.lower(): shown for q, shown in pairs for word in (q.label, q.name)}
-    lookup |= {q.symbol: shown for q, shown in pairs}
-    # as a keyboard has it
-    lookup |= {q.symbol.replace("⁺", "+").replace("₊", "+"): shown for q, shown in pairs}
+    headings: dict[str, Metric] = {}
+    for q in (*quantities().values(), *by_name.values()):
+        for word in (q.label, q.name, q.symbol, q.label.removesuffix(q.symbol)):
+            headings[_reduce_heading(word)] = by_name[q.name]
     result: dict[str, Metric] = {}
-    headings = {_reduce_heading(word): q for word, q in lookup.items()}
-    headings |= {_reduce_heading(q.label.removesuffix(q.symbol)): shown for q, shown in pairs}
     for word in words_of("metric", names):
-        quantity = lookup.get(word, lookup.get(word.lower())) or lookup.get(STATISTIC.sub("", word))
-        quantity = quantity or headings.get(_reduce_heading(word))
-        if (
-            quantity is None
-            and target is None
-            and (word == ROUNDS_TO_TARGET or word.startswith("t(r "))
-        ):
+        quantity = headings.get(_reduce_heading(word))
+        if quantity is not None:
+            result[quantity.name] = quantity
+        elif target is None and (word == ROUNDS_TO_TARGET or word.startswith("t(r ")):
             raise Misuse(
                 f"{show(word)} needs a target of simple regret; give it, such as --target 0.1"
             )
-        if quantity is None:
+        else:
             raise unknown("metric", word, by_name)
-        result[quantity.name] = quantity
     return list(result.values())
 
 
@@ -223,51 +216,47 @@ def _reduce_heading(text: str) -> str:
     """A heading without its statistic, capitals, spaces and hyphens; a symbol of one or two letters
     as it stands.
     """
-    text = STATISTIC.sub("", text.strip()).strip()
-    return (
-        text
-        if len(text) < 3
-        else re.sub(r"[\s_-]+", "", text.lower().replace("⁺", "+").replace("₊", "+"))
-    )
+    text = STATISTIC.sub("", text.strip()).strip().replace("⁺", "+").replace("₊", "+")
+    return text if len(text) < 3 else re.sub(r"[\s_-]+", "", text.lower())
 
 
-def find_lack(arena_groups: Iterable[Group], quantity: Metric) -> str | None:
+def find_lack(arena_groups: Sequence[Group], quantity: Metric) -> str | None:
     """Why a quantity has no value on the problem of some groups, whatever is played: a key of
     `LACKS`.
 
     None where it has one, or where none of the groups got there, which is a result.
     """
-    groups = list(arena_groups)
-    if any(np.isfinite(group.values(quantity)).any() for group in groups):
+    if _has_value(arena_groups, quantity.name):
         return None
-    if quantity.relative and any(group.unmeasured for group in groups):
+    if quantity.relative and any(group.unmeasured for group in arena_groups):
         return NO_OPTIMUM
     if quantity.name in (SIMPLE_REGRET, SIMPLE_VALUE, ROUNDS_TO_TARGET):
-        simple = quantities()[SIMPLE_VALUE]
-        reached = any(np.isfinite(group.values(FIRST_FEASIBLE)).any() for group in groups)
         # A best value so far would be there, had the functions stood still.
-        return (
-            MOVING
-            if reached and not any(np.isfinite(group.values(simple)).any() for group in groups)
-            else None
-        )
-    return None if quantity.censored or not any(group.n for group in groups) else UNDEFINED
+        stood = _has_value(arena_groups, SIMPLE_VALUE)
+        return MOVING if not stood and _has_value(arena_groups, FIRST_FEASIBLE.name) else None
+    return None if quantity.censored or not any(group.n for group in arena_groups) else UNDEFINED
 
 
 def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
     """Labels of the problems without any simple regret, though feasible actions were played, by the
     reason.
     """
-    result: dict[str, list[str]] = {}
-    for label, problem_groups in group_by(groups, "problem_label").items():
-        goods = [group.good for group in problem_groups]
-        if all(good[SIMPLE_REGRET].isna().all() for good in goods) and any(
-            good["first_feasible"].notna().any() for good in goods
-        ):
-            lacks_optimum = any(group.unmeasured for group in problem_groups)
-            why = "where no optimum is known" if lacks_optimum else "where functions move"
-            result.setdefault(why, []).append(label)
-    return result
+    return gather(
+        (
+            "where no optimum is known"
+            if any(group.unmeasured for group in problem_groups)
+            else "where functions move",
+            label,
+        )
+        for label, problem_groups in group_by(groups, "problem_label").items()
+        if not _has_value(problem_groups, SIMPLE_REGRET)
+        and _has_value(problem_groups, FIRST_FEASIBLE.name)
+    )
+
+
+def _has_value(groups: Iterable[Group], name: str) -> bool:
+    """Whether a column of any good cell of some groups has a value."""
+    return any(np.isfinite(group.numbers(name)).any() for group in groups)
 
 
 def rounds_to_target(target: float) -> Metric:

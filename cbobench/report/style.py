@@ -23,7 +23,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from cbobench.errors import Advice, Misuse, show, unknown
+from cbobench.report.groups import gather
 from cbobench.results.manifest import Manifest, Variant
 
 
@@ -183,34 +186,27 @@ def use_fonts_for(labels: Iterable[str]) -> None:
     import matplotlib as mpl
     from matplotlib import font_manager
 
-    characters = {char for char in "".join(labels) if not char.isascii() and char.isprintable()}
-    if not characters:
-        return
-
     def lacking(path: str, chars: set[str]) -> set[str]:
         charmap = font_manager.get_font(path).get_charmap()
         return {char for char in chars if ord(char) not in charmap}
 
-    missing = lacking(font_manager.findfont(font_manager.FontProperties()), characters)
-    entries = [
-        entry for entry in font_manager.fontManager.ttflist if not entry.name.startswith(BOXES)
-    ]
+    missing = {char for char in "".join(labels) if not char.isascii() and char.isprintable()}
+    if missing:
+        missing = lacking(font_manager.findfont(font_manager.FontProperties()), missing)
     # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
-    entries.sort(
+    entries = sorted(
+        font_manager.fontManager.ttflist,
         key=lambda e: (
             not e.fname.endswith(".ttf"),
             not e.name.startswith(PREFERRED),
             e.name,
             e.fname,
-        )
+        ),
     )
     families = list(mpl.rcParams["font.family"])
     for entry in entries:
-        if not missing:
-            break
-        if entry.style != "normal" or entry.name in families:
-            continue
-        left = lacking(entry.fname, missing)
+        is_used = entry.style != "normal" or entry.name.startswith(BOXES) or entry.name in families
+        left = lacking(entry.fname, missing) if missing and not is_used else missing
         if left != missing:
             families.append(entry.name)
             missing = left
@@ -220,16 +216,12 @@ def use_fonts_for(labels: Iterable[str]) -> None:
 
 
 def _describe(missing: list[str]) -> str:
-    sample = " ".join(missing[:MOST_SHOWN]) + (
-        f" and {len(missing) - MOST_SHOWN} more" if missing[MOST_SHOWN:] else ""
-    )
+    more = len(missing) - MOST_SHOWN
+    sample = " ".join(missing[:MOST_SHOWN]) + f" and {more} more" * (more > 0)
     names = [unicodedata.name(char, "unknown").split()[0] for char in missing]
-    east = any(name.startswith(EAST_ASIAN) for name in names)
-    font = (
-        "Noto Sans CJK (Debian: fonts-noto-cjk)"
-        if east
-        else f"one of the Noto fonts that has {names[0].title()}"
-    )
+    font = f"one of the Noto fonts that has {names[0].title()}"
+    if any(name.startswith(EAST_ASIAN) for name in names):
+        font = "Noto Sans CJK (Debian: fonts-noto-cjk)"
     return (
         f"no installed font has {sample}: figures show boxes instead; install {font}, or draw "
         "with --font NAME"
@@ -362,47 +354,41 @@ def swept_parameter(variants: Sequence[Variant]) -> str | None:
     """The only parameter in which variants of one name differ, if its values are numbers that all
     differ.
     """
-    if len(variants) < 3:
-        return None
     names = {name for variant in variants for name in variant.values}
-    differ = [
-        name for name in names if len({str(variant.values.get(name)) for variant in variants}) > 1
-    ]
-    if len(differ) != 1:
+    values = {name: [variant.values.get(name) for variant in variants] for name in names}
+    differing = [name for name in names if len({*map(str, values[name])}) > 1]
+    if len(variants) < 3 or len(differing) != 1:
         return None
-    values = [variant.values.get(differ[0]) for variant in variants]
-    numeric = all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
-    return differ[0] if numeric and len(set(values)) == len(values) else None
+    (name,) = differing
+    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values[name])
+    return name if numeric and len({*values[name]}) == len(variants) else None
 
 
 def step_of(look: Look, position: int, count: int) -> Look:
     """The look of a value in a sweep over a number, from light to dark in its order."""
     light, dark = deepen(mix_colour(look.colour, 0.6, 255.0)), mix_colour(look.colour, 0.7, 0.0)
+    ends = zip(*(bytes.fromhex(colour[1:]) for colour in (light, dark)), strict=True)
     share = position / (count - 1)
-    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (light, dark))
-    mixed = "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(*ends, strict=True))
-    return Look(mixed, (), MARKERS[position % len(MARKERS)], position < len(MARKERS))
+    mixed = bytes(round(a + share * (b - a)) for a, b in ends)
+    marker = MARKERS[position % len(MARKERS)]
+    return Look(f"#{mixed.hex()}", (), marker, position < len(MARKERS))
 
 
 def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
     """A colour with a share of white (towards 255) or black (0); by default away from its own
     lightness.
     """
-    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    parts = [*bytes.fromhex(colour[1:])]
     if towards is None:
-        towards = 0.0 if 0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2] > 110 else 255.0
-    return "#" + "".join(f"{round(part + share * (towards - part)):02x}" for part in parts)
+        towards = 0.0 if np.dot(parts, (0.3, 0.6, 0.1)) > 110 else 255.0
+    return f"#{bytes(round(part + share * (towards - part)) for part in parts).hex()}"
 
 
 def measure_contrast(colour: str) -> float:
     """How much lighter white is than a colour, from 1 to 21, as WCAG 2 defines it."""
-    coded = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in coded
-    ]
-    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    coded = np.array([*bytes.fromhex(colour[1:])]) / 255
+    linear = np.where(coded > 0.04045, ((coded + 0.055) / 1.055) ** 2.4, coded / 12.92)
+    return float(1.05 / (linear @ (0.2126, 0.7152, 0.0722) + 0.05))
 
 
 def deepen(colour: str) -> str:
@@ -421,61 +407,47 @@ def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, L
         lead: titles of those in colour, the others are grey; by default all have one.
     """
     variants = record.variants("algorithms")
-    if lead is not None:
-        if len({variant.name for variant in variants.values()}) > len(PALETTE):
-            # All together would share colours: those of a lead have eight to themselves.
-            variants = {title: variant for title, variant in variants.items() if title in lead}
-        leading_looks = _give_looks(variants)
-        return {
-            title: leading_looks[title] if title in lead else REST
-            for title in record.variants("algorithms")
-        }
-    return _give_looks(variants)
+    if lead is None:
+        return _give_looks(variants)
+    if len({variant.name for variant in variants.values()}) > len(PALETTE):
+        # All together would share colours: those of a lead have eight to themselves.
+        leading = _give_looks({title: variants[title] for title in variants if title in lead})
+    else:
+        leading = _give_looks(variants)
+    return {title: leading[title] if title in lead else REST for title in variants}
 
 
 def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
     """A look to every variant by title."""
-    names = sorted(
-        {variant.name for variant in variants.values()}, key=lambda name: (":" in name, name)
-    )
-    look_by_name: dict[str, Look] = {}
-    for name in [*(n for n in names if n in PUBLISHED), *(n for n in names if n not in PUBLISHED)]:
-        look_by_name[name] = look_of(
-            name, {(look.colour, look.marker) for look in look_by_name.values()}
-        )
-        free = [
-            colour
-            for colour in PALETTE.values()
-            if colour not in {look.colour for look in look_by_name.values()}
-        ]
-        shared = sum(look.colour == look_by_name[name].colour for look in look_by_name.values()) > 1
-        # With more algorithms than colours some must share one.
-        if free and shared and len(names) <= len(PALETTE):
-            choice = hashlib.sha256(name.encode()).digest()[0] % len(free)
-            look_by_name[name] = replace(look_by_name[name], colour=free[choice])
-        markers = [look.marker for other, look in look_by_name.items() if other != name]
-        if look_by_name[name].marker in markers and name not in PUBLISHED:
-            marker = next((m for m in MARKERS if m not in markers), look_by_name[name].marker)
-            look_by_name[name] = replace(look_by_name[name], marker=marker)
+    by_name = gather((variant.name, title) for title, variant in variants.items())
     result: dict[str, Look] = {}
+    by_algorithm: dict[str, Look] = {}
+    for name in sorted(by_name, key=lambda name: (name not in PUBLISHED, ":" in name, name)):
+        others = by_algorithm.values()
+        look = look_of(name, {(other.colour, other.marker) for other in others})
+        taken = {other.colour for other in others}
+        free = [colour for colour in PALETTE.values() if colour not in {look.colour, *taken}]
+        # With more algorithms than colours some must share one.
+        if free and look.colour in taken and len(by_name) <= len(PALETTE):
+            choice = hashlib.sha256(name.encode()).digest()[0] % len(free)
+            look = replace(look, colour=free[choice])
+        markers = {other.marker for other in others}
+        if look.marker in markers and name not in PUBLISHED:
+            unused = (marker for marker in MARKERS if marker not in markers)
+            look = replace(look, marker=next(unused, look.marker))
+        by_algorithm[name] = look
     used: set[Look] = set()
-    for name in names:
-        same_name = {title: variant for title, variant in variants.items() if variant.name == name}
-        if parameter := swept_parameter([*same_name.values()]):
-            ordered = sorted(same_name, key=lambda title: same_name[title].values[parameter])
-            result |= {
-                title: step_of(look_by_name[name], i, len(same_name))
-                for i, title in enumerate(ordered)
-            }
+    for name in sorted(by_name, key=lambda name: (":" in name, name)):
+        titles, look = by_name[name], by_algorithm[name]
+        if parameter := swept_parameter([variants[title] for title in titles]):
+            titles = sorted(titles, key=lambda title: variants[title].values[parameter])
+            result |= {title: step_of(look, i, len(titles)) for i, title in enumerate(titles)}
             continue
-        position = 0
-        for title in same_name:
-            # Looks repeat after a while: then two variants share one, which is better than no end.
-            while (look := variant_of(look_by_name[name], position)) in used and position < 100:
-                position += 1
-            used.add(look)
-            result[title] = look
-            position += 1
+        # Looks repeat after a while: then two variants share one, which is better than no end.
+        steps = (variant_of(look, position) for position in range(100 + len(titles)))
+        for title in titles:
+            result[title] = next((step for step in steps if step not in used), look)
+            used.add(result[title])
     return {title: result[title] for title in variants}
 
 
@@ -506,9 +478,6 @@ def legend_label(
     """A label of the legend, which says so where seeds are missing, or cells are stale, and what
     more there is.
     """
-    notes = [
-        *[f"{n:,} of {expected:,}"] * (n != expected),
-        *extra_notes,
-        *["stale"] * bool(stale_count),
-    ]
-    return plain(label) + (f" ({', '.join(notes)})" if notes else "")
+    missing, stale = [f"{n:,} of {expected:,}"] * (n != expected), ["stale"] * bool(stale_count)
+    notes = ", ".join([*missing, *extra_notes, *stale])
+    return plain(label) + f" ({notes})" * bool(notes)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cbobench.metrics import Array, Metric
 from cbobench.report.formats import MEAN, Comparison
-from cbobench.report.groups import Group
+from cbobench.report.groups import Group, gather
 from cbobench.report.load import RunLike
 from cbobench.report.notes import collect_notes
 from cbobench.report.numbers import (
@@ -140,30 +140,21 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
     Samples of as many values are computed together; no number of one depends on another.
     """
     result = [dict.fromkeys(STATISTICS, np.nan) | {"defined": 0} for _ in samples]
-    value_pairs = [
-        (values[~np.isnan(values)], fill_unreached(values, quantity)) for values in samples
-    ]
-    alike: dict[tuple[int, int], list[int]] = {}
-    for i, (defined_values, sortable) in enumerate(value_pairs):
-        if len(defined_values):
-            # The two lengths differ where the quantity is censored.
-            alike.setdefault((len(defined_values), len(sortable)), []).append(i)
+    pairs = [(values[~np.isnan(values)], fill_unreached(values, quantity)) for values in samples]
+    # The two lengths differ where the quantity is censored.
+    alike = gather((tuple(map(len, pair)), i) for i, pair in enumerate(pairs) if len(pair[0]))
     for positions in alike.values():
-        defined, ordered = (
-            np.stack([value_pairs[i][which] for i in positions]) for which in (0, 1)
-        )
+        defined, ordered = map(np.stack, zip(*(pairs[i] for i in positions), strict=True))
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75], axis=1)
-        mean_columns, median_columns = {"mean": defined.mean(axis=1)}, {"median": median}
+        columns, ordinals = {"mean": defined.mean(axis=1)}, {"median": median}
         if not quantity.shared:
             bounds = quantity.least, quantity.most
-            mean_columns["low"], mean_columns["high"] = interval(
-                defined, "mean", axis=1, bounds=bounds
-            )
+            columns["low"], columns["high"] = interval(defined, "mean", axis=1, bounds=bounds)
             low, high = interval(ordered, "median", axis=1)
-            median_columns |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
+            ordinals |= {"median_low": low, "median_high": high, "q25": q25, "q75": q75}
         # between a value and UNREACHED there is no half: where half of the seeds have none, no
         # median is finite
-        columns = mean_columns | {n: restore_infinite(ends) for n, ends in median_columns.items()}
+        columns |= {name: restore_infinite(ends) for name, ends in ordinals.items()}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         for i, row in zip(positions, rows, strict=True):
             result[i] |= dict(zip(columns, row, strict=True), defined=defined.shape[1])
@@ -179,69 +170,68 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     Args:
         means: whether a mean stands beside each median.
     """
-    groups = selection.groups
+    groups, quantities = selection.groups, selection.columns
     frame = summarise_groups(groups, selection.available)
     # Methods that were set up unlike are listed, and not judged.
     is_fair = not (selection.setups and selection.is_union)
-    marks = mark_best(groups, selection.columns if is_fair else [])
-    names, columns = _tabulate_keys(groups, selection.by)
-    prefixes = ("n", *(quantity.name for quantity in selection.columns))
+    marks = mark_best(groups, quantities if is_fair else [])
+    columns = _tabulate_keys(groups, selection.by)
+    prefixes = ("n", *(quantity.name for quantity in quantities))
     rows = frame[[name for name in frame if str(name).startswith(prefixes)]].to_dict("records")
     brief = list[int]()
-    for quantity in selection.columns:
+    has_lost = False
+    for quantity in quantities:
         # Digits have to show the smallest difference between the values of a problem.
         gaps = frame.groupby("problem_label")[f"{quantity.name}_median"].transform(find_gap)
-        medians = [
-            "–"
-            if (group.arena, quantity.name) in selection.lacks
-            else _format_median(row, quantity, gap)
-            for group, row, gap in zip(groups, rows, gaps, strict=True)
-        ]
         brief.insert(0, len(columns))
-        names.append(quantity.symbol)
-        columns.append([_mark_cell(cell, i, marks, quantity) for i, cell in enumerate(medians)])
+        cells: list[str] = []
+        columns[quantity.symbol] = cells
+        for group, row, gap in zip(groups, rows, gaps, strict=True):
+            if (group.arena, quantity.name) in selection.lacks:
+                cells.append("–")
+            else:
+                has_lost |= quantity.censored and bool(_count_defined(row, quantity))
+                text = _format_median(row, quantity, gap)
+                cells.append(_mark_cell(text, group, marks, quantity))
         if means and quantity.better is not None:
-            names.append(quantity.symbol + MEAN)
-            columns.append(
-                [_format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)]
-            )
+            columns[quantity.symbol + MEAN] = [
+                _format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)
+            ]
     title = f"{selection.title}, n = {describe_count(groups)}{selection.units}"
-    entry = _describe_entry(
-        groups, frame, selection.columns, marks, [*zip(names, columns, strict=True)]
-    )
     verdict = [describe_winners(selection) if is_fair else "", _describe_need(groups, marks)]
-    matters = [*_describe_doubts(groups), *collect_notes(selection, select_paired(groups, None))]
-    lines = [entry, "; ".join(filter(None, verdict)), "; ".join(matters)]
-    note = "\n".join(filter(None, lines))
+    doubts = [line for word, line in DOUBTS.items() if any(getattr(g, word) for g in groups)]
+    lines = [
+        _describe_entry(groups, frame, quantities, marks, has_lost),
+        "; ".join(filter(None, verdict)),
+        "; ".join([*doubts, *collect_notes(selection, select_paired(groups, None))]),
+    ]
     table = TextTable(
-        names,
-        list(zip(*columns, strict=True)),
+        [*columns],
+        list(zip(*columns.values(), strict=True)),
         title,
-        note,
-        left=2,
+        "\n".join(filter(None, lines)),
         brief=brief,
-        caption=_write_caption(selection, entry, marks),
+        caption=_write_caption(selection, marks, has_lost),
     )
     return Comparison(frame, table, unplayable=selection.unplayable)
 
 
-def _write_caption(selection: Selection, entry: str, marks: BestMarks) -> str:
+def _write_caption(selection: Selection, marks: BestMarks, has_lost: bool) -> str:
     """Two sentences for a paper: what the numbers are of, and what their marks mean."""
-    quantities, groups = selection.columns, selection.groups
-    names = join_labels(quantities)
-    problems = {group.problem_label for group in groups}
-    place = f" on {problems.pop()}" if len(problems) == 1 else ""
-    horizons = {group.horizon for group in groups}
-    rounds = f" after {horizons.pop():,} rounds" if len(horizons) == 1 else ""
+    groups = selection.groups
+    problem, *others = {group.problem_label for group in groups}
+    place = "" if others else f" on {problem}"
+    horizon, *more = {group.horizon for group in groups}
+    rounds = "" if more else f" after {horizon:,} rounds"
     around = describe_median_interval({group.n for group in groups})
-    units = f" ({selection.units.removeprefix('; ')})" if selection.units else ""
-    first = f"{names}{place}{rounds}{units}: median [{around}] over {count_seeds(groups)}"
-    marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"] * any(
-        marks.unbeaten.values()
+    units = f" ({selection.units.removeprefix('; ')})" * bool(selection.units)
+    first = f"{join_labels(selection.columns)}{place}{rounds}{units}"
+    marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"]
+    counts = ["k/n: in k of n seeds there was one, the others count as worst"]
+    second = "; ".join(marked * any(marks.unbeaten.values()) + counts * has_lost)
+    return f"{first}: median [{around}] over {count_seeds(groups)}." + (
+        f" {second[0].upper()}{second[1:]}." if second else ""
     )
-    counts = ["k/n: in k of n seeds there was one, the others count as worst"] * (NEVER in entry)
-    second = "; ".join([*marked, *counts])
-    return f"{first}. {second[:1].upper()}{second[1:]}." if second else f"{first}."
 
 
 def count_seeds(groups: Sequence[Group]) -> str:
@@ -264,25 +254,18 @@ def describe_count(groups: Sequence[Group]) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def _tabulate_keys(groups: Sequence[Group], by: str) -> tuple[list[str], list[list[str]]]:
+def _tabulate_keys(groups: Sequence[Group], by: str) -> dict[str, list[str]]:
     """The columns that say what a row is of: T where there are several, and n where it differs."""
-    keys = {
-        "problem": [g.problem_label for g in groups],
-        "algorithm": [g.algorithm_label for g in groups],
-    }
-    if by == "algorithm":
-        keys = dict(reversed(keys.items()))
-    if len({group.horizon for group in groups}) > 1:
-        keys["T"] = [f"{group.horizon:,}" for group in groups]
-    if len({group.count for group in groups}) > 1:
-        keys["n"] = [group.count for group in groups]
-    return [*keys], [*keys.values()]
+    words = ("problem", "algorithm") if by == "problem" else ("algorithm", "problem")
+    keys = {word: [getattr(group, f"{word}_label") for group in groups] for word in words}
+    others = {"T": [f"{g.horizon:,}" for g in groups], "n": [g.count for g in groups]}
+    return keys | {name: column for name, column in others.items() if len({*column}) > 1}
 
 
-def _mark_cell(cell: str, row: int, marks: BestMarks, quantity: Metric) -> str:
-    if row in marks.best.get(quantity.name, ()):
+def _mark_cell(cell: str, group: Group, marks: BestMarks, quantity: Metric) -> str:
+    if group in marks.best.get(quantity.name, ()):
         return Best(cell)
-    return Marked(cell) if row in marks.unbeaten.get(quantity.name, ()) else cell
+    return Marked(cell) if group in marks.unbeaten.get(quantity.name, ()) else cell
 
 
 def _describe_entry(
@@ -290,33 +273,23 @@ def _describe_entry(
     frame: pd.DataFrame,
     table_quantities: Sequence[Metric],
     marks: BestMarks,
-    columns: Sequence[tuple[str, Sequence[str]]],
+    has_lost: bool,
 ) -> str:
     """What an entry is, and what its marks mean."""
-    if not any(group.n for group in groups):
-        state = (
-            "no cell is good, some failed"
-            if any(group.failures for group in groups)
-            else "no cell is done yet"
-        )
-        return f"{state}; see cbobench status"
     counts = {group.n for group in groups}
+    if not any(counts):
+        some_failed = any(group.failures for group in groups)
+        state = "no cell is good, some failed" if some_failed else "no cell is done yet"
+        return f"{state}; see cbobench status"
     counted = {
         n for q in table_quantities for n in frame["n" if q.censored else f"{q.name}_defined"]
     }
     parts = [ONE if max(counts) == 1 else ABOUT.format(around=describe_median_interval(counted))]
     if any(marks.unbeaten.values()):
-        suffix = (
-            " on the seeds that both have, at least {}/{}".format(*marks.blocks)
-            if marks.blocks
-            else ""
-        )
-        parts.append(MARKED + suffix)
-    censored = {quantity.symbol for quantity in table_quantities if quantity.censored}
-    if any("/" in cell for name, cells in columns if name in censored for cell in cells):
-        parts.append(NEVER)
-    if 1 in counts and max(counts) > 1:
-        parts.append("one seed has no interval")
+        suffix = " on the seeds that both have, at least {}/{}"
+        parts.append(MARKED + (suffix.format(*marks.blocks) if marks.blocks else ""))
+    parts += [NEVER] * has_lost
+    parts += ["one seed has no interval"] * (1 in counts and max(counts) > 1)
     return "; ".join(parts)
 
 
@@ -329,28 +302,17 @@ def _describe_need(groups: Sequence[Group], marks: BestMarks) -> str:
     return f"too few seeds to mark who is best: {need}"
 
 
-def _describe_doubts(groups: Sequence[Group]) -> list[str]:
-    """What the counts of rows say of their cells."""
-    return [line for word, line in DOUBTS.items() if any(getattr(group, word) for group in groups)]
-
-
 def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
     """median [low, high], and in how many seeds it is defined where that is not all."""
-    name = quantity.name
+    ends = _read_interval(row, quantity.name)
     if quantity.better is None:
-        value = row[f"{name}_median"]
-        return (
-            f"{100 * value:.1f} %"
-            if quantity.most == 1.0 and value == value
-            else format_number(value)
-        )
-    if quantity.censored and row["n"] and not row[f"{name}_defined"]:
+        is_share = quantity.most == 1.0 and not np.isnan(ends[0])
+        return f"{100 * ends[0]:.1f} %" if is_share else format_number(ends[0])
+    if quantity.censored and row["n"] and not row[f"{quantity.name}_defined"]:
         # The same sign as where half of the seeds never got there; the frame's NaN tells the two
         # apart.
-        return format_number(-quantity.sign * np.inf) + _count_defined(row, quantity)
-    return format_interval(*_read_interval(row, name), quantity.is_count, gap) + _count_defined(
-        row, quantity
-    )
+        ends = (-quantity.sign * np.inf, np.inf, np.inf)
+    return format_interval(*ends, quantity.is_count, gap) + _count_defined(row, quantity)
 
 
 def _format_mean(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:

@@ -5,13 +5,12 @@ Widths are those of the terminal's cells, of which some letters take two and som
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from rich.cells import cell_len, chop_cells
-
-WORD = re.compile(r"\s*\S+\s*")
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
 
 
 def choose_sizes(columns: Sequence[Sequence[str]], left: int, width: int) -> list[int]:
@@ -38,12 +37,13 @@ def lay_out_row(row: Sequence[str], sizes: Sequence[int], left: int, step: int =
     Args:
         step: 1 where what takes fewer lines is above, -1 where it is below, as in headings.
     """
-    parts = [
-        _wrap_words(cell, size)[::step]
-        if i < left
-        else [" " * (size - cell_len(cell.rstrip())) + cell.rstrip()]
-        for i, (cell, size) in enumerate(zip(row, sizes, strict=True))
-    ]
+    parts = []
+    for i, (cell, size) in enumerate(zip(row, sizes, strict=True)):
+        if i < left:
+            lines = [line.plain.rstrip() for line in Text(cell).wrap(Console(), size)]
+        else:
+            lines = [" " * (size - cell_len(cell.rstrip())) + cell.rstrip()]
+        parts.append((lines or [""])[::step])
     lines = [
         "".join(
             f"  {text}{' ' * (size - cell_len(text))}"
@@ -52,16 +52,3 @@ def lay_out_row(row: Sequence[str], sizes: Sequence[int], left: int, step: int =
         for texts in zip_longest(*parts, fillvalue="")
     ]
     return lines[::step]
-
-
-def _wrap_words(text: str, width: int) -> list[str]:
-    """A text in lines of a width; a word that is longer has lines of its own."""
-    if cell_len(text) <= width:
-        return [text]
-    lines = [""]
-    for word in WORD.findall(text):
-        length = cell_len(word.rstrip())
-        if lines[-1] and cell_len(lines[-1]) + length > width:
-            lines.append("")
-        lines[-1:] = chop_cells(word, width) if length > width else [lines[-1] + word]
-    return [line.rstrip() for line in lines]
