@@ -39,11 +39,8 @@ def do_completion(options: argparse.Namespace, command_line: list[str]) -> int:
     names = find_names()
     for command, parser in options.commands.parsers.items():
         for action in parser._actions:
-            _choose_values(
-                action,
-                names.get((command, action.dest)) or names.get(("", action.dest)),
-                options.shell,
-            )
+            choices = names.get((command, action.dest)) or names.get(("", action.dest))
+            _choose_values(action, choices, options.shell)
     print(f"# {HOW[options.shell]}")
     print(shtab.complete(options.commands.top, options.shell))
     # files where no name fits: by readline, as no list of words holds every file's name
@@ -72,16 +69,12 @@ def find_names() -> dict[tuple[str, str], Sequence[str]]:
 
 def _choose_values(action: argparse.Action, names: Sequence[str] | None, shell: str) -> None:
     """Let the script offer the names that an argument takes, and files where it takes any text."""
-    if names is not None:
-        action.choices = names
+    action.choices = names or action.choices
     takes_files = action.choices is None or action.dest in OR_FILES
-    if shell == "bash" or action.nargs == 0 or not takes_files:
-        return
-    if names is None:
-        action.complete = FILES  # type: ignore[attr-defined]
-    else:
+    if shell != "bash" and action.nargs != 0 and takes_files:
+        words = " ".join(names or ())
         either = {
-            "zsh": f"{{compadd {' '.join(names)}; _files}}",
-            "fish": f"{' '.join(names)} {FILES['fish']}",
+            "zsh": f"{{compadd {words}; _files}}",
+            "fish": f"{words} {FILES['fish']}",
         }
-        action.complete = either  # type: ignore[attr-defined]
+        action.complete = either if names else FILES  # type: ignore[attr-defined]

@@ -197,13 +197,13 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
     from cbobench.results.query import FailureCounts
 
     tally = FailureCounts(outcome.errors)
-    for error in tally.examples():
-        print(f"failed: {printable(mask_secrets(error))}", file=sys.stderr)
-    if tally.total > max(1, said):
-        print(printable(mask_secrets(str(tally))), file=sys.stderr)
+    lines = [f"failed: {error}" for error in tally.examples()]
+    lines += [str(tally)] * (tally.total > max(1, said))
+    for line in lines:
+        print(printable(mask_secrets(line)), file=sys.stderr)
     good = plan.done + outcome.played - outcome.failed
     if outcome.stopped:
-        failed_note = f", {outcome.failed} failed" if outcome.failed else ""
+        failed_note = f", {outcome.failed} failed" * bool(outcome.failed)
         cells = count_noun(outcome.cells, "cell")
         print(
             f"stopped: {good:,} of {cells} done{failed_note}; to go on: {resume_command}",
@@ -231,7 +231,7 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
         count = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')}"
         absent = f"{count} played but not in {outcome.folder} (first {outcome.absent[0]})"
         print(f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr)
-    return 1 if failed or outcome.absent else 0
+    return int(failed > 0 or bool(outcome.absent))
 
 
 def _without_cluster(command_line: list[str]) -> Iterator[str]:

@@ -300,41 +300,32 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     import_if_asked(options, options.run, *options.other)
     settings = {k: v for k, v in vars(options).items() if k not in OWN}
     # Tables of their own are never of what changed, so that several runs can only be meant as one.
-    is_union = (
-        options.union
-        or options.ranks
-        or options.profile
-        or options.best
-        or options.against is not None
+    is_union = any(
+        getattr(options, word) for word in ("union", "ranks", "profile", "best", "against")
     )
-    if len(options.other) > 1 and not is_union:
+    runs, left_out = [options.run, *options.other], list[str]()
+    if len(runs) > 2 and not is_union:
         raise Misuse(
-            f"{1 + len(options.other)} runs are given; allowed: two, for what changed from the "
+            f"{len(runs)} runs are given; allowed: two, for what changed from the "
             "first to the second, or "
             "--union for one table of all"
         )
-    left_out: list[str] = []
     if options.format == "latex" and not (options.metric or options.all or options.profile):
         # A column of a page has room for one.
         settings["metric"] = Selection.of(options.run, options.only).shown[0].name
+    compared = runs
     if is_union and options.other:
-        run, left_out = open_readable([options.run, *options.other])
-        comparison = compare(run, **settings)
-    else:
-        comparison = compare(options.run, *options.other, **settings)
+        run, left_out = open_readable(runs)
+        compared = [run]
+    comparison = compare(*compared, **settings)
     print(comparison.render(options.format, None, options.size, options.intervals))
+    lines = [f"left out: {line}" for line in left_out]
     if options.format in ("csv", "json"):  # a table says it below
-        for line in comparison.unplayable:
-            print(f"not played: {line}", file=sys.stderr)
-    for line in left_out:
-        print(printable(f"left out: {line}"), file=sys.stderr)
+        lines = [f"not played: {line}" for line in comparison.unplayable] + lines
     if comparison.nothing:
-        runs = printable(f"{options.run} and {options.other[0]}")
-        print(
-            f"nothing of {runs} can be compared: {printable(comparison.nothing)}", file=sys.stderr
-        )
-    if comparison.undecided:
-        print(printable(comparison.undecided), file=sys.stderr)
+        lines.append(f"nothing of {' and '.join(runs)} can be compared: {comparison.nothing}")
+    for line in filter(None, [*lines, comparison.undecided]):
+        print(printable(line), file=sys.stderr)
     if comparison.worse or comparison.nothing or left_out:
         return 1
     return UNDECIDED if comparison.undecided else 0
@@ -362,9 +353,7 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         "recipes draw rounds that no bundle holds; give the run folder, or use cbobench.plot",
     )
     finished = Run(folder)
-    out = options.out
-    if out is None:
-        out = Path(folder.uri) / "figures" if folder.local else Path("figures")
+    place = Path(folder.uri if folder.local else "", "figures")
     part = finished if options.only is None else finished.only(options.only)
     look = DrawOptions(
         options.width or options.size,
@@ -375,24 +364,26 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         highlight=options.highlight,
         bands=options.bands,
     )
-    # A figure without files says why it is not drawn; where none says so, no recipe is about these
-    # problems.
-    drawn = explained = False
+    found = []
     for figure, paths in draw_all(
-        part, out, options.recipe, kind=options.kind, metrics=options.metric, options=look
+        part,
+        options.out or place,
+        options.recipe,
+        kind=options.kind,
+        metrics=options.metric,
+        options=look,
     ):
-        drawn, explained = drawn or bool(paths), explained or not paths
+        found.append(bool(paths))
         print(describe_files(figure, paths), file=sys.stdout if paths else sys.stderr)
     good, labels = problems_played(part), part.record.labels("problems")
-    if absent := [label for title, label in labels.items() if title not in good]:
-        print(
-            f"not drawn, without a good cell of T = {part.horizon:,}: {', '.join(absent)}",
-            file=sys.stderr,
-        )
-    if not drawn and not explained:
+    if absent := ", ".join(label for title, label in labels.items() if title not in good):
+        print(f"not drawn, without a good cell of T = {part.horizon:,}: {absent}", file=sys.stderr)
+    # A figure without files says why it is not drawn; where there is none, no recipe is about these
+    # problems.
+    if not found:
         none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
         print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
-    return 0 if drawn else 1
+    return 0 if any(found) else 1
 
 
 def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -410,16 +401,14 @@ def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
         return 0
     # A claim that was asked for and is not tested is no success, nor is a test of none.
     untested = [finding for finding in findings if not finding.parts]
-    needs = ""
+    needs = count_noun(len(findings), "claim") if len(untested) == len(findings) else ""
     if options.only and untested:
         needs = "; ".join(f"{finding.claim.id} {finding.note}" for finding in untested)
-    elif len(untested) == len(findings):
-        needs = count_noun(len(findings), "claim")
     if needs:
         print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
         return 1
-    parts = [part for finding in findings for part in finding.parts]
-    return int(bool(left_out) or any(part.verdict == "contradicted" for part in parts))
+    verdicts = {part.verdict for finding in findings for part in finding.parts}
+    return int(bool(left_out) or "contradicted" in verdicts)
 
 
 def do_report(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -4,7 +4,7 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 
 from cbobench.errors import Misuse
@@ -67,48 +67,51 @@ class CompareOptions:
     factor: float = 1.0
 
     def __post_init__(self) -> None:
-        if len(self.kinds) > 1:
-            raise Misuse(f"{' and '.join(self.kinds)} are different tables; ask for one of them")
-        if self.means and self.kinds:
-            raise Misuse(f"means are in the table of results; leave them out with {self.kinds[0]}")
-        if self.all and (self.kinds or self.metric):
-            conflicting = self.kinds[0] if self.kinds else "metric"
-            raise Misuse(
-                f"all shows every quantity in the table of results; leave it out with {conflicting}"
-            )
-        if self.other is None and (self.only_changed or self.factor != 1.0):
-            raise Misuse("only_changed and factor are about two runs; give a second run")
-        if self.other is not None and (self.target is not None or self.by != "problem"):
-            raise Misuse("target and by are about one run; leave them out, or give no second run")
-        if (self.ranks or self.profile) and self.by != "problem":
-            raise Misuse(
-                "ranks and profiles have one row per algorithm over all problems; leave by out"
-            )
-        if (self.ranks or self.profile) and self.horizon == "all":
-            raise Misuse(
+        kind = " and ".join(self.kinds)
+        over_problems, one_run = self.ranks or self.profile, self.other is None
+        for is_refused, why in (
+            (len(self.kinds) > 1, f"{kind} are different tables; ask for one of them"),
+            (
+                self.means and kind,
+                f"means are in the table of results; leave them out with {kind}",
+            ),
+            (
+                self.all and (kind or self.metric),
+                "all shows every quantity in the table of results; leave it out with "
+                f"{kind or 'metric'}",
+            ),
+            (
+                one_run and (self.only_changed or self.factor != 1.0),
+                "only_changed and factor are about two runs; give a second run",
+            ),
+            (
+                not one_run and (self.target is not None or self.by != "problem"),
+                "target and by are about one run; leave them out, or give no second run",
+            ),
+            (
+                over_problems and self.by != "problem",
+                "ranks and profiles have one row per algorithm over all problems; leave by out",
+            ),
+            (
+                over_problems and self.horizon == "all",
                 "ranks and profiles are of one horizon: one play to two is no two problems; give "
-                "one of them"
-            )
-        if self.profile and (self.metric or self.target is not None):
-            raise Misuse(
+                "one of them",
+            ),
+            (
+                self.profile and (self.metric or self.target is not None),
                 "profiles are of simple regret against targets of their own; leave metric and "
-                "target out"
-            )
+                "target out",
+            ),
+        ):
+            if is_refused:
+                raise Misuse(why)
 
     @property
     def kinds(self) -> list[str]:
         """The tables that are asked for in place of the table of results."""
-        kinds = {
-            "best": self.best,
-            "against": self.against,
-            "ranks": self.ranks,
-            "profile": self.profile,
-        }
-        return [
-            name
-            for name, value in (kinds | {"two runs": self.other}).items()
-            if value is not None and value is not False
-        ]
+        words = {"best": "best", "against": "against", "ranks": "ranks", "profile": "profile"}
+        words["other"] = "two runs"
+        return [kind for word, kind in words.items() if getattr(self, word) not in (None, False)]
 
 
 @accept_fields(CompareOptions)
@@ -130,22 +133,16 @@ def compare(options: CompareOptions) -> Comparison:
     selection = Selection.of(
         options.run, options.only, options.by, metric, options.horizon, options.target
     )
-    kind = next(iter(options.kinds), "results")
     if options.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
         raise Misuse(
             f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
         )
-    return TABLES[kind](selection, options)
-
-
-TABLES: dict[str, Callable[[Selection, CompareOptions], Comparison]] = {
-    "results": lambda selection, options: tabulate(selection, options.means),
-    "best": lambda selection, options: compare_pairs(selection),
-    "against": lambda selection, options: compare_pairs(selection, options.against),
-    "ranks": lambda selection, options: rank_algorithms(selection),
-    "profile": lambda selection, options: profile_algorithms(selection),
-    "two runs": lambda selection, options: compare_runs(
-        selection, open_run(options.other), options.only_changed, options.factor
-    ),
-}
-"""What makes each kind of table (`CompareOptions.kinds`)."""
+    if options.best or options.against is not None:
+        return compare_pairs(selection, options.against)
+    if options.ranks:
+        return rank_algorithms(selection)
+    if options.profile:
+        return profile_algorithms(selection)
+    if options.other is None:
+        return tabulate(selection, options.means)
+    return compare_runs(selection, open_run(options.other), options.only_changed, options.factor)

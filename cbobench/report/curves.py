@@ -17,7 +17,7 @@ from cbobench.metrics import METRICS, Metric
 from cbobench.report.groups import unit_of
 from cbobench.report.load import Run, read_improvements, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
-from cbobench.report.style import Look, legend_label, mix_colour, plain, thin
+from cbobench.report.style import LEGEND, Look, legend_label, mix_colour, plain, thin
 from cbobench.results.schema import IMPROVED
 from cbobench.stats import intervals
 
@@ -44,14 +44,12 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     if statistic not in STATISTICS:
         raise unknown("statistic", statistic, STATISTICS)
     if values.shape[1] == 0:
-        undefined = np.full(len(values), np.nan)
-        return undefined, undefined, undefined
+        return (np.full(len(values), np.nan),) * 3
+    quantity = METRICS[metric]
     if statistic == "mean":
-        low, high = intervals.interval(values, axis=1, bounds=(METRICS[metric].least, None))
+        low, high = intervals.interval(values, axis=1, bounds=(quantity.least, None))
         return values.mean(axis=1), low, high
-    ordered = np.where(
-        np.isnan(values), UNREACHED if METRICS[metric].better == "lower" else -UNREACHED, values
-    )
+    ordered = np.where(np.isnan(values), -quantity.sign * UNREACHED, values)
     quartiles = np.quantile(ordered, [0.5, 0.25, 0.75], axis=1)
     median, low, high = np.where(is_reached(quartiles), quartiles, np.nan)
     return median, low, high
@@ -90,11 +88,11 @@ def curves(
         `n`, `expected`, `stale` (how many of the n cells other code played); for rewards `f_star`,
         the mean reward of the best feasible action, summed or averaged over rounds as they are.
     """
-    expected = run.expected_of(problem)
+    expected, labels = run.expected_of(problem), run.record.labels("algorithms")
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
-    against = ["regret"] * (metric == "reward")  # of f*: reward and regret add up to it
-    parts = []
-    labels = run.record.labels("algorithms")
+    # of f*: reward and regret add up to it
+    names = [metric, "regret"] if metric == "reward" else [metric]
+    columns += ["f_star"] * (len(names) > 1)
     rounds_by_title = {
         title: t
         for title in labels
@@ -108,25 +106,28 @@ def curves(
         if metric == IMPROVED and run.is_thinned
     }
     moments = {t for steps in falls.values() for t in steps.index}
+    parts = [pd.DataFrame(columns=columns)] * (not rounds_by_title)
     for algorithm, t in rounds_by_title.items():
         if algorithm in falls:
             t = np.array(sorted({*t, *moments}), dtype=np.int64)
-            values, regrets = falls[algorithm].reindex(t, method="ffill").to_numpy(np.float64), []
+            held: list[Array] = [falls[algorithm].reindex(t, method="ffill").to_numpy(np.float64)]
         else:
-            values, *regrets = read_values(run, [metric, *against], problem, algorithm, t)
-        selection = slice(None) if last is None else t <= last
+            held = [*read_values(run, names, problem, algorithm, t)]
+        selection = t <= (last or np.inf)
         rounds = t[selection, None] if average else 1.0
-        points = centre(values[selection] / rounds, metric, statistic)
-        part: dict[str, Any] = {"algorithm": algorithm, "label": labels[algorithm]}
-        part |= {"t": t[selection], "n": values.shape[1]}
-        part |= dict(zip((statistic, "low", "high"), points, strict=True))
-        part |= {"expected": expected[algorithm], "stale": stale(run, problem, algorithm)}
-        for regret in regrets:
-            part["f_star"] = ((values + regret)[selection] / rounds).mean(axis=1)
-        parts.append(pd.DataFrame(part))
-    if not parts:
-        return pd.DataFrame(columns=columns)
-    return pd.concat(parts, ignore_index=True)[columns + ["f_star"] * (metric == "reward")]
+        held = [values[selection] for values in held]
+        part: dict[str, Any] = {
+            "algorithm": algorithm,
+            "label": labels[algorithm],
+            "t": t[selection],
+            "n": held[0].shape[1],
+            "expected": expected[algorithm],
+            "stale": stale(run, problem, algorithm),
+            "f_star": (np.sum(held, axis=0) / rounds).mean(axis=1),
+        }
+        points = centre(held[0] / rounds, metric, statistic)
+        parts.append(pd.DataFrame(part | dict(zip(columns[3:6], points, strict=True))))
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def stale(run: Run, problem: str, algorithm: str) -> int:
@@ -338,26 +339,20 @@ class Panel(OverRounds):
         """What leaves the panel, for captions."""
         if not np.isnan(edge := self.edge(frame)):
             return [f"A curve at the lower edge is 0, or below {2 * edge:.1g}."]
-        if frame.empty or self.log:
-            below = frame["low"] <= 0 if "y" in self.log and len(frame) else pd.Series(dtype=bool)
-            sentence = (
-                "Bands are cut at 0."
-                if self.statistic == "median"
-                else "Bars that end at or below 0 have an arrow downwards."
-            )
-            return [sentence] if below.any() else []
+        is_median = self.statistic == "median"
+        if self.log:
+            cut = "Bars that end at or below 0 have an arrow downwards."
+            cut = "Bands are cut at 0." if is_median else cut
+            return [cut] if "y" in self.log and (frame["low"] <= 0).any() else []
         low, high = self.range(frame)
-        middle, sentences = frame[self.statistic], []
+        middle, settled, sentences = frame[self.statistic], self._select_settled(frame), []
         if self.average and (middle.max() > high or middle.min() < low):
             sentences.append(
                 f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}."
             )
-        settled = self._select_settled(frame)
-        if settled["high"].max() > high or settled["low"].min() < low:
-            least, most = settled["low"].min(), settled["high"].max()
-            bars = (
-                "Bands are cut where they leave the panel" if self.statistic == "median" else BARS
-            )
+        least, most = settled["low"].min(), settled["high"].max()
+        if most > high or least < low:
+            bars = "Bands are cut where they leave the panel" if is_median else BARS
             sentences.append(f"{bars}: they go from {least:.3g} to {most:.3g}.")
         return sentences
 
@@ -430,61 +425,50 @@ class Panel(OverRounds):
         points = len(group)
         # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
         mark_places = points**share - 1 if "x" in self.log else points * share
-        marks = sorted({min(points - 1, int(i)) for i in mark_places})
-        first = group.iloc[0]
-        label = legend_label(
-            first["label"], int(first["n"]), int(first["expected"]), int(first["stale"])
-        )
-        t, middle, low, high = (
-            group[name].to_numpy(np.float64) for name in ("t", self.statistic, "low", "high")
-        )
+        marks = np.unique(mark_places.astype(int).clip(max=points - 1))
+        label = legend_label(*group[list(LEGEND)].iloc[0])
+        t, middle, low, high = group[["t", self.statistic, "low", "high"]].to_numpy(np.float64).T
         if np.isnan(middle).all():  # what is not drawn is not in the legend
             return
-        axis.plot(t, middle, label=label, markevery=marks, **self._line(look))
+        axis.plot(t, middle, label=label, markevery=marks.tolist(), **self._line(look))
         if self.statistic == "median":
-            if self.bands is False:
-                return
-            band: dict[str, Any] = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
-            band["step"] = "post" if self.steps else None
-            axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **band)
+            if self.bands is not False:
+                band: dict[str, Any] = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
+                band["step"] = "post" if self.steps else None
+                axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **band)
             return
-        ends = np.maximum(np.stack([middle - low, high - middle])[:, marks], 0.0)
+        t, middle, low, high = (values[marks] for values in (t, middle, low, high))
+        ends = np.maximum(np.stack([middle - low, high - middle]), 0.0)
         has_bar = ~np.isnan(ends).any(axis=0)
         axis.errorbar(
-            t[marks][has_bar],
-            middle[marks][has_bar],
+            t[has_bar],
+            middle[has_bar],
             ends[:, has_bar],
             ecolor=look.colour,
             fmt="none",
             **thin("bars"),
         )
         least, most = (0.0, np.inf) if "y" in self.log else room
-        # An arrow continues a bar; a point without a bar has none.
-        drawn = [i for i in marks if low[i] < middle[i] < high[i]]
-        arrow_style: dict[str, Any] = {
-            "transform": axis.get_xaxis_transform(),
-            "clip_on": False,
-            "gid": "beyond",
-        }
         below = low <= least if self.log else low < least
         for y, caret, cut in ((0, CARETDOWN, below), (1, CARETUP, high > most)):
-            at = [i for i in drawn if cut[i]]
-            if at:
+            # An arrow continues a bar; a point without a bar has none.
+            at = t[cut & (low < middle) & (middle < high)]
+            if len(at):
                 axis.plot(
-                    t[at],
+                    at,
                     [y] * len(at),
                     color=look.colour,
                     marker=caret,
                     linestyle="none",
-                    **arrow_style,
+                    transform=axis.get_xaxis_transform(),
+                    clip_on=False,
+                    gid="beyond",
                 )
 
     def _draw_end(self, axis: Any, group: pd.DataFrame, look: Look, beyond: float) -> None:
         """The quartiles of the last round as a bar beyond it, where no other curve has its own."""
-        t, middle, low, high = (
-            float(group[name].iloc[-1]) for name in ("t", self.statistic, "low", "high")
-        )
-        first = float(group["t"].iloc[0])
+        ends = group[["t", self.statistic, "low", "high"]].to_numpy(np.float64)
+        first, (t, middle, low, high) = ends[0, 0], ends[-1]
         # Of one round there is no length: as if there were one round more, or a decade.
         ratio, length = (t / first, t - first) if t > first else (10.0, 1.0)
         place = t * ratio**beyond if "x" in self.log else t + beyond * length
@@ -492,8 +476,8 @@ class Panel(OverRounds):
             # A quartile that was never reached is beyond the axis. No line, so that the lines of
             # the axis are its curves.
             far = 1e6 * max(abs(middle), 1.0)
-            ends = np.nan_to_num(low, nan=-far), np.nan_to_num(high, nan=far)
-            axis.vlines(place, *ends, color=look.colour, gid="end", **thin("lines"))
+            low, high = np.nan_to_num(low, nan=-far), np.nan_to_num(high, nan=far)
+            axis.vlines(place, low, high, color=look.colour, gid="end", **thin("lines"))
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

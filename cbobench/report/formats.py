@@ -12,14 +12,21 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from cbobench.errors import Misuse, printable, show, unknown
 from cbobench.report.latex import WIDTHS, render_latex
-from cbobench.report.text_table import INTERVAL, Best, Code, Marked, TextTable, explain_bold
+from cbobench.report.text_table import (
+    Code,
+    Marked,
+    TextTable,
+    explain_bold,
+    mark,
+    strip_interval,
+)
 from cbobench.words import count_noun, encodable, join_words
 
 if TYPE_CHECKING:
@@ -76,20 +83,17 @@ def _cut_rows(table: TextTable) -> TextTable:
 def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
     """The table without control characters, and without what an encoding cannot show."""
 
-    def to_printable(text: str) -> str:
-        return encodable(printable(text), encoding)
+    def clean(text: str) -> str:
+        lines = (encodable(printable(line), encoding) for line in text.split("\n"))
+        return "\n".join(lines)
 
-    title, note = (
-        "\n".join(map(to_printable, text.split("\n"))) for text in (table.title, table.note)
-    )
-    rows = [[type(cell)(to_printable(cell)) for cell in row] for row in table.rows]
     return replace(
         table,
-        columns=[to_printable(name) for name in table.columns],
-        rows=rows,
-        title=title,
-        note=note,
-        caption=to_printable(table.caption),
+        columns=[clean(name) for name in table.columns],
+        rows=[[type(cell)(clean(cell)) for cell in row] for row in table.rows],
+        title=clean(table.title),
+        note=clean(table.note),
+        caption=clean(table.caption),
     )
 
 
@@ -99,32 +103,23 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
 
     Each where it does not fit otherwise; what is missing is said at the end of its note.
     """
-    if _measure_width(table) <= width:
+
+    def fits(part: TextTable) -> bool:
+        return _measure_width(part) <= width
+
+    if fits(table):
         return table
-    table, bare = _shorten(replace(table, folded=table.left > 1), width)
-    fitting = table.fit(lambda part: _measure_width(part) <= width)
-    absent = [name for name in table.columns if name not in fitting.columns]
-    lines = [table.note]
-    if absent:
-        lines.append(f"not shown at this width: {', '.join(absent)} (--format csv has all)")
+    table, bare = replace(table, folded=table.left > 1), list[str]()
+    for i in table.brief:
+        if not fits(table):
+            rows = [[*row[:i], strip_interval(row[i]), *row[i + 1 :]] for row in table.rows]
+            table, bare = replace(table, rows=rows), [table.columns[i], *bare]
+    fitting = table.fit(fits)
+    absent = ", ".join(name for name in table.columns if name not in fitting.columns)
+    lines = [f"not shown at this width: {absent} (--format csv has all)"] * bool(absent)
     if bare:
         lines.append(f"not shown at this width: intervals of {join_words(bare)}")
-    return replace(fitting, note="\n".join(filter(None, lines)))
-
-
-def _shorten(table: TextTable, width: int) -> tuple[TextTable, list[str]]:
-    """The table with as few intervals left out as its `brief` columns need to fit, and the names of
-    these.
-    """
-    bare = list[str]()
-    for i in table.brief:
-        if _measure_width(table) <= width:
-            break
-        rows = [
-            [*row[:i], type(row[i])(INTERVAL.sub("", row[i])), *row[i + 1 :]] for row in table.rows
-        ]
-        table, bare = replace(table, rows=rows), [table.columns[i], *bare]
-    return table, bare
+    return replace(fitting, note="\n".join(filter(None, [table.note, *lines])))
 
 
 def _measure_width(table: TextTable, text_width: int = WORDS) -> int:
@@ -143,14 +138,7 @@ def star_cells(column: Sequence[str]) -> list[str]:
     """The cells of a column as a terminal shows them, their last digits below one another."""
     if not any(isinstance(cell, Marked) for cell in column):
         return [*column]
-    return [
-        f"*{cell}*"
-        if isinstance(cell, Best)
-        else f"{cell}*"
-        if isinstance(cell, Marked)
-        else f"{cell} "
-        for cell in column
-    ]
+    return [mark(cell, cell, "*{}*", "{}*", "{} ") for cell in column]
 
 
 def _escape_html(text: str) -> str:
@@ -163,32 +151,21 @@ def render_html(table: TextTable) -> str:
     scrolls.
     """
 
-    def show(cell: str) -> str:
-        text = _escape_html(cell)
-        return (
-            f"<b>{text}</b>"
-            if isinstance(cell, Best)
-            else f"{text}*"
-            if isinstance(cell, Marked)
-            else text
-        )
-
-    def row(cells: list[str], tag: str) -> str:
-        sides = ["left" if i < table.left else "right" for i in range(len(cells))]
+    def row(cells: Iterable[str], tag: str) -> str:
         cells_html = (
-            f'<{tag} style="text-align: {side}">{cell}</{tag}>'
-            for side, cell in zip(sides, cells, strict=True)
+            f'<{tag} style="text-align: {"left" if i < table.left else "right"}">{cell}</{tag}>'
+            for i, cell in enumerate(cells)
         )
         return f"<tr>{''.join(cells_html)}</tr>"
 
     body = []
     previous = None
     for row_cells in table.rows:
-        cells = [show(cell) for cell in row_cells]
+        cells = [mark(cell, _escape_html(cell), "<b>{}</b>", "{}*") for cell in row_cells]
         if table.left > 1:  # the first column sections the rows
             cells[0], previous = "" if row_cells[0] == previous else cells[0], row_cells[0]
         body.append(row(cells, "td"))
-    head = row([_escape_html(name) for name in table.columns], "th")
+    head = row(map(_escape_html, table.columns), "th")
     below = f"<p><small>{_escape_html(explain_bold(table.note))}</small></p>"
     title = f'<caption style="text-align: left"><b>{_escape_html(table.title)}</b></caption>'
     return (
@@ -276,10 +253,10 @@ def render_records(rows: Sequence[Mapping[Any, Any]], style: str) -> str:
     if rows:
         names = list(rows[0])
         lines: list[list[Any]] = [names, *([row.get(name) for name in names] for row in rows)]
-        plain = [
-            [printable(cell) if isinstance(cell, str) else cell for cell in line] for line in lines
-        ]
-        csv.writer(text, lineterminator="\n").writerows(map(escape_formula, line) for line in plain)
+        csv.writer(text, lineterminator="\n").writerows(
+            [escape_formula(printable(cell) if isinstance(cell, str) else cell) for cell in line]
+            for line in lines
+        )
     return text.getvalue().rstrip("\n")
 
 
@@ -306,7 +283,7 @@ def _render_terminal(table: TextTable, width: int) -> str:
     from cbobench.report.terminal import choose_sizes, lay_out_row
 
     names, left = [*table.columns], table.left - table.folded
-    columns = [star_cells(column[1:]) for column in zip(names, *table.rows, strict=True)]
+    columns = [star_cells([row[i] for row in table.rows]) for i in range(len(names))]
     sections = columns[0]
     if table.folded:
         names, columns = names[1:], [[f"  {cell}" for cell in columns[1]], *columns[2:]]
@@ -317,10 +294,11 @@ def _render_terminal(table: TextTable, width: int) -> str:
     previous = None
     for section, row in zip(sections, zip(*columns, strict=True), strict=True):
         # What several rows share is said once: above them, or beside the first one.
-        if table.folded and section != previous:
+        if section != previous and table.folded:
             lines += [f"  {part}" for part in textwrap.wrap(section, width - 2)]
-        is_repeated = not table.folded and table.left > 1 and section == previous
-        lines += lay_out_row(("", *row[1:]) if is_repeated else row, sizes, left)
+        elif section == previous and not table.folded and table.left > 1:
+            row = ("", *row[1:])
+        lines += lay_out_row(row, sizes, left)
         previous = section
     return "\n".join([*_wrap_text(table.title, width), *lines, *_wrap_text(table.note, width)])
 
@@ -349,14 +327,7 @@ def escape_markdown(cell: str) -> str:
     """A text as Markdown shows it to the letter, also within a table."""
     if isinstance(cell, Code) and "`" not in cell:
         return f"`{cell}`".replace("|", "\\|")
-    text = MARKDOWN.sub(r"\\\g<0>", cell)
-    return (
-        f"**{text}**"
-        if isinstance(cell, Best)
-        else f"{text}\\*"
-        if isinstance(cell, Marked)
-        else text
-    )
+    return mark(cell, MARKDOWN.sub(r"\\\g<0>", cell), "**{}**", "{}\\*")
 
 
 def _render_markdown(table: TextTable) -> str:
@@ -365,7 +336,7 @@ def _render_markdown(table: TextTable) -> str:
     lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
     heading = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
     note = "\\\n".join(map(_escape_line, explain_bold(table.note).split("\n")))
-    return "\n".join([*heading, *lines, *(["", note] if note else [])])
+    return "\n".join([*heading, *lines, *["", note] * bool(note)])
 
 
 def _escape_line(line: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from unicodedata import lookup
 
-from cbobench.report.text_table import INTERVAL, Best, Marked, TextTable, explain_bold
+from cbobench.report.text_table import TextTable, explain_bold, mark, strip_interval
 
 WIDTHS = {"single": 3.25, "double": 6.75}  # inches; those of figures (`style.SIZES`)
 POINT = 1 / 72.27  # inches
@@ -95,8 +95,8 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
         intervals: whether a median's interval stands below it.
     """
     if not intervals:
-        rows = [[type(cell)(INTERVAL.sub("", cell)) for cell in row] for row in table.rows]
-        table = replace(table, rows=rows, caption=INTERVAL.sub("", table.caption))
+        rows = [[*map(strip_interval, row)] for row in table.rows]
+        table = replace(table, rows=rows, caption=strip_interval(table.caption))
     table, width = _drop_settings(table), WIDTHS[size] / POINT
     is_matrix = bool(table.brief) and {"problem", "algorithm"} <= {*table.columns[:2]}
     blocks = _split_matrix(table, width) if is_matrix else _split_sections(table, width)
@@ -141,19 +141,18 @@ def _split_matrix(table: TextTable, width: float) -> list[Block]:
     """Return methods by problems, a block or more for every quantity; or by quantities, of one
     problem.
     """
-    records = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     quantities = [name for name in table.columns[2:] if name not in KEYS]
     entries: dict[tuple[str, str], dict[str, str]] = {}
-    for record in records:
+    for row in table.rows:
+        record = dict(zip(table.columns, row, strict=True))
         horizon = f", T = {record['T']}" if "T" in record else ""
         entries[record["algorithm"] + horizon, record["problem"]] = record
-    methods, problems = (list(dict.fromkeys(key[i] for key in entries)) for i in (0, 1))
+    methods, problems = (list(dict.fromkeys(names)) for names in zip(*entries, strict=True))
 
     # By quantity or by problem: what stands above the methods, and (heading, problem, quantity) of
     # all that stand beside each other where they fit.
     by_quantity = [
-        (name if len(quantities) > 1 else "", [(p, p, name) for p in problems])
-        for name in quantities
+        (name * (len(quantities) > 1), [(p, p, name) for p in problems]) for name in quantities
     ]
     by_problem = [(p, [(name, p, name) for name in quantities]) for p in problems]
 
@@ -164,20 +163,20 @@ def _split_matrix(table: TextTable, width: float) -> list[Block]:
                 part = columns[start : start + count]
                 padding = [""] * (count - len(part))
                 rows = [
-                    [method]
-                    + [entries.get((method, p), {}).get(name, "–") for _, p, name in part]
-                    + padding
+                    [
+                        method,
+                        *(entries.get((method, p), {}).get(name, "–") for _, p, name in part),
+                        *padding,
+                    ]
                     for method in methods
                 ]
                 blocks.append(Block([corner, *(heading for heading, *_ in part), *padding], rows))
         return blocks
 
     def fit(lines: Lines) -> list[Block]:
-        blocks = split(lines, 1)
-        for count in range(2, 1 + max(len(columns) for _, columns in lines)):
-            wider = split(lines, count)
-            blocks = wider if _measure(wider) <= width else blocks
-        return blocks
+        counts = range(2, 1 + max(len(columns) for _, columns in lines))
+        ways = [split(lines, 1), *(split(lines, count) for count in counts)]
+        return next((way for way in ways[:0:-1] if _measure(way) <= width), ways[0])
 
     # The shortest that fits; of equals by quantity.
     ways = fit(by_quantity), fit(by_problem)
@@ -188,13 +187,14 @@ def _drop_settings(table: TextTable) -> TextTable:
     """Return the table without the brackets of its problems where they tell none from another."""
     if "problem" not in table.columns:
         return table
-    column = table.columns.index("problem")
-    labels = [SETTINGS.fullmatch(row[column]) for row in table.rows]
-    if len({label["settings"] if label else "" for label in labels}) > 1:
+    i = table.columns.index("problem")
+    labels = [SETTINGS.fullmatch(row[i]) for row in table.rows]
+    if len({label and label["settings"] for label in labels}) > 1 or not all(labels):
         return table
     rows = [
-        [*row[:column], label["name"] if label else row[column], *row[column + 1 :]]
+        [*row[:i], label["name"], *row[i + 1 :]]
         for row, label in zip(table.rows, labels, strict=True)
+        if label
     ]
     return replace(table, rows=rows)
 
@@ -211,13 +211,13 @@ def _split_sections(table: TextTable, width: float) -> list[Block]:
         return [Block(part.columns[1:], rows, name) for name, rows in sections.items()]
 
     # what the caption says already
+    columns = zip(table.columns, zip(*table.rows, strict=True), strict=True)
     alike = {
         i
-        for i, name in enumerate(table.columns)
-        if table.caption and name in ("against", "n") and len({row[i] for row in table.rows}) == 1
+        for i, (name, cells) in enumerate(columns)
+        if table.caption and name in ("against", "n") and len({*cells}) == 1
     }
-    table = table.without(alike)
-    return split(table.fit(lambda part: _measure(split(part)) <= width))
+    return split(table.without(alike).fit(lambda part: _measure(split(part)) <= width))
 
 
 def _measure(blocks: Sequence[Block]) -> float:
@@ -246,11 +246,11 @@ def _write_blocks(blocks: Sequence[Block], words: int) -> list[str]:
     lines = list[str]()
     for i, block in enumerate(blocks):
         # A heading stands once above blocks that share it.
-        if i == 0 or not block.section:
-            lines += [r"\midrule"] * (i > 0) + [_join(map(_to_latex, block.heading)) + r" \\"]
-            lines.append(r"\midrule")
-        elif block.section:
+        if i and block.section:
             lines.append(r"\addlinespace")
+        else:
+            heading = _join(map(_to_latex, block.heading)) + r" \\"
+            lines += [*[r"\midrule"] * (i > 0), heading, r"\midrule"]
         if block.section:
             name = _to_latex(block.section)
             lines.append(rf"\multicolumn{{{len(block.heading)}}}{{@{{}}l}}{{\emph{{{name}}}}} \\")
@@ -275,12 +275,12 @@ def _split_entry(cell: str) -> tuple[str, str]:
     entry = ENTRY.fullmatch(cell)
     if not entry:
         return _mark(cell, _to_latex(cell)), ""
-    number = _to_math(entry["number"])
-    bold = rf"\mathbf{{{number}}}" if isinstance(cell, Best) else number
-    signs = r"\dagger" * (isinstance(cell, Marked) and not isinstance(cell, Best))
-    ends = [f"${_to_math(end)}$" for end in (entry["ends"] or "").split(", ") if end]
-    below = [f"[{', '.join(ends)}]"] * bool(ends) + [entry["count"]] * bool(entry["count"])
-    return f"${bold}$" + (rf"\rlap{{$^{{{signs}}}$}}" if signs else ""), " ".join(below)
+    number = mark(
+        cell, _to_math(entry["number"]), r"$\mathbf{{}}$", r"${}$\rlap{$^{\dagger}$}", "${}$"
+    )
+    ends = ", ".join(f"${_to_math(end)}$" for end in (entry["ends"] or "").split(", ") if end)
+    below = [f"[{ends}]" * bool(ends), entry["count"] or ""]
+    return number, " ".join(filter(None, below))
 
 
 def _write_powers(cell: str) -> str:
@@ -297,9 +297,7 @@ def _write_power(number: str) -> str:
 
 
 def _mark(cell: str, text: str) -> str:
-    if isinstance(cell, Best):
-        return rf"\textbf{{{text}}}"
-    return rf"{text}\rlap{{$^\dagger$}}" if isinstance(cell, Marked) else text
+    return mark(cell, text, r"\textbf{{}}", r"{}\rlap{$^\dagger$}")
 
 
 def _to_math(number: str) -> str:

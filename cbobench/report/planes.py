@@ -109,7 +109,9 @@ class Plane:
         """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in
         how many seeds each is `_defined`."""
         labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
-        word = "median" if self.statistic == "median" else ""
+        ends = ("median", "median_low", "median_high")
+        if self.statistic == "mean":
+            ends = ("mean", "low", "high")
         rows = []
         for title in self.algorithm_titles(run):
             good = run.good(self.problem, title).sort_values("seed")
@@ -120,9 +122,7 @@ class Plane:
                 rounds = run.horizon_of(self.problem) if self.average else 1
                 values = unit_of(quantity) * take_values(good, quantity.name) / rounds
                 (summary,) = statistics(quantity, [values])
-                row |= {
-                    name + end: summary[(word + end).removeprefix("_") or "mean"] for end in ENDS
-                }
+                row |= {name + end: summary[word] for end, word in zip(ENDS, ends, strict=True)}
                 row[f"{name}_defined"] = summary["defined"]
             rows.append(row)
         return pd.DataFrame(rows)
@@ -139,7 +139,7 @@ class Plane:
         edges = {name: _find_edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
             self._draw_point(axis, row, edges, looks[row["algorithm"]])
-        across, up = (self.metrics[n].label_of(self.average) for n in (self.metric, self.other))
+        across, up = (self.metrics[n].label_of(self.average) for n in self.centres.values())
         axis.set(xlabel=plain(across), ylabel=plain(up))
 
     def _draw_point(
@@ -153,17 +153,23 @@ class Plane:
         ]
         label = legend_label(row["label"], row["n"], row["expected"], row["stale"], notes)
         at = {
-            n + end: np.minimum(row[n + end], edges[n][end == "_high"])
-            for n in edges
-            for end in ENDS
+            n: [np.minimum(row[n + end], edge[end == "_high"]) for end in ENDS]
+            for n, edge in edges.items()
         }
-        bars = [[[abs(at[n] - at[f"{n}_low"])], [abs(at[f"{n}_high"] - at[n])]] for n in ("y", "x")]
+        bars = {n: np.abs([[low - mid], [high - mid]]) for n, (mid, low, high) in at.items()}
         axis.errorbar(
-            at["x"], at["y"], *bars, linestyle="none", label=label, **thin("bars"), **look.points()
+            at["x"][0],
+            at["y"][0],
+            bars["y"],
+            bars["x"],
+            linestyle="none",
+            label=label,
+            **thin("bars"),
+            **look.points(),
         )
         for name in self.centres:
             if np.isinf(row[f"{name}_high"]):
-                x, y = (at[f"{n}_high" if n == name else n] for n in ("x", "y"))
+                x, y = (at[n][2 if n == name else 0] for n in ("x", "y"))
                 axis.plot(
                     x, y, color=look.colour, marker=CARETS[name], linestyle="none", gid="beyond"
                 )
@@ -210,16 +216,13 @@ def _find_edges(frame: pd.DataFrame, name: str) -> tuple[float, float]:
     """Beyond all that is known: where infinite values are drawn, and further out the arrows of bars
     without an end.
     """
-    finite = (
-        frame[[name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=np.float64)
-        if len(frame)
-        else np.empty(0)
-    )
-    finite = finite[np.isfinite(finite)]
+    values = frame.reindex(columns=[name + end for end in ENDS]).to_numpy(np.float64)
+    finite = values[np.isfinite(values)]
     if not len(finite):
         return np.nan, np.nan
-    step = 0.07 * float((finite.max() - finite.min()) or abs(finite.max()) or 1.0)
-    return float(finite.max()) + step, float(finite.max()) + 2 * step
+    most = float(finite.max())
+    step = 0.07 * (most - float(finite.min()) or abs(most) or 1.0)
+    return most + step, most + 2 * step
 
 
 AnyPanel = Panel | Boxes | Plane | Profile

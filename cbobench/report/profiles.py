@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -26,12 +25,13 @@ from cbobench.report.load import Run
 from cbobench.report.notes import collect_fair_notes
 from cbobench.report.quantities import SIMPLE_REGRET, find_first_rounds, find_undefined_regret
 from cbobench.report.selection import Selection
-from cbobench.report.style import legend_label
+from cbobench.report.style import LEGEND, legend_label
 from cbobench.report.text_table import TextTable
 from cbobench.stats import profile_shares
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)
 """Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
+RELATIVE_TARGETS = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
 COCO_TARGETS = tuple(10 ** (k / 5) for k in range(10, -31, -1))
 """Targets of simple regret in units of f, of COCO's data profiles of its constrained suite: from
 100 to 1e-6.
@@ -60,17 +60,12 @@ def performance(
     """
     result = {}
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
-        absent = _count_absent(algorithm_groups)
-        regret = np.concatenate(
-            [
-                *(g.good[SIMPLE_REGRET].to_numpy(float) for g in algorithm_groups),
-                np.full(absent, np.nan),
-            ]
-        )
-        scale = np.concatenate(
-            [*(_find_scale(g, absolute) for g in algorithm_groups), np.ones(absent)]
-        )
-        result[algorithm] = profile_shares.performance_profile(regret, scale, ratios)[0]
+        never = np.full(_count_absent(algorithm_groups), np.nan)
+        regret = np.concatenate([*(g.numbers(SIMPLE_REGRET) for g in algorithm_groups), never])
+        scale = np.concatenate([*(_find_scale(g, absolute) for g in algorithm_groups), never])
+        result[algorithm] = profile_shares.performance_profile(
+            regret, np.nan_to_num(scale, nan=1.0), ratios
+        )[0]
     return result
 
 
@@ -91,9 +86,7 @@ def share_solved(
         for group in groups
         for cell, scale in zip(group.good["cell"], _find_scale(group, absolute), strict=True)
     }
-    first = _first_rounds.setdefault(run, ({}, {}))[absolute]
-    if missing := {cell: goal for cell, goal in goals.items() if cell not in first}:
-        first |= find_first_rounds(run, missing)
+    first = find_first_rounds(run, goals)
     result = {}
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
         when = [
@@ -102,14 +95,6 @@ def share_solved(
         never = [np.full(len(targets), np.nan)] * _count_absent(algorithm_groups)
         result[algorithm] = profile_shares.data_profile([*when, *never], at)
     return result
-
-
-_first_rounds: WeakKeyDictionary[Run, tuple[dict[str, Array], dict[str, Array]]] = (
-    WeakKeyDictionary()
-)
-"""The first rounds that `share_solved` has found in open runs, to relative and to absolute targets.
-
-A page asks for its table and for its curves."""
 
 
 def has_coco_targets(run: Run, groups: Sequence[Group]) -> bool:
@@ -131,42 +116,30 @@ def has_coco_targets(run: Run, groups: Sequence[Group]) -> bool:
 
 def profile_algorithms(selection: Selection) -> Comparison:
     """Performance and data profiles of simple regret, one row per algorithm; on COCO's problems
-    against its targets, in units of f, else in units of |f*|.
-
-    Raises:
-        Misuse: a run that records no simple regret.
-    """
+    against its targets, in units of f, else in units of |f*|."""
     run, groups = selection.run, selection.groups
     absolute = has_coco_targets(run, groups)
     notes = collect_fair_notes(selection, groups, "profile")
-    check_regret_known(run, groups)
+    check_regret_known(groups)
     precisions = COCO_PRECISIONS if absolute else PRECISIONS
-    within, by = (
-        performance(groups, precisions, absolute),
-        share_solved(run, groups, SHARES, absolute),
-    )
+    within = performance(groups, precisions, absolute)
+    by = share_solved(run, groups, SHARES, absolute)
+    names = [*(f"within_{p:g}" for p in precisions), *(f"solved_by_{s:g}" for s in SHARES)]
     rows, cells = [], []
     for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
-        n, expected = (
-            sum(counts)
-            for counts in zip(*((g.n, g.expected) for g in algorithm_groups), strict=True)
+        expected, label = (
+            sum(group.expected for group in algorithm_groups),
+            algorithm_groups[0].algorithm_label,
         )
-        row = {"algorithm": algorithm, "algorithm_label": algorithm_groups[0].algorithm_label}
-        shares = {
-            f"within_{p:g}": float(share)
-            for p, share in zip(precisions, within[algorithm], strict=True)
-        }
-        shares |= {
-            f"solved_by_{s:g}": float(share) for s, share in zip(SHARES, by[algorithm], strict=True)
-        }
-        rows.append(row | {"n": n, "expected": expected} | shares)
-        percentages = [f"{100 * share:.0f} %" for share in shares.values()]
-        cells.append([row["algorithm_label"], f"{n}/{expected}", *percentages])
+        n = expected - _count_absent(algorithm_groups)
+        shares = [*within[algorithm].tolist(), *by[algorithm].tolist()]
+        row = {"algorithm": algorithm, "algorithm_label": label, "n": n, "expected": expected}
+        rows.append(row | dict(zip(names, shares, strict=True)))
+        cells.append([label, f"{n}/{expected}", *(f"{100 * share:.0f} %" for share in shares)])
     columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)]
-    listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
-    unit, targets = (
-        ("", "COCO's 41 from 100 to 1e-06, in units of f") if absolute else (" |f*|", listed)
-    )
+    unit, targets = " |f*|", RELATIVE_TARGETS
+    if absolute:
+        unit, targets = "", "COCO's 41 from 100 to 1e-06, in units of f"
     note = (
         f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: "
         "share of (cell, "
@@ -180,14 +153,12 @@ def profile_algorithms(selection: Selection) -> Comparison:
     return Comparison(pd.DataFrame(rows), table.with_note(notes), unplayable=selection.unplayable)
 
 
-def check_regret_known(run: Run, groups: Sequence[Group]) -> None:
-    """Make sure that a run records simple regret, of good cells, and that it is defined on some
-    problem, else it is a `Misuse`.
+def check_regret_known(groups: Sequence[Group]) -> None:
+    """Make sure that there are good cells, and that simple regret is defined on some problem, else
+    it is a `Misuse`.
     """
     if not any(group.n for group in groups):
         raise Misuse("no cell was played to its end, so there is no profile; see cbobench status")
-    if SIMPLE_REGRET not in run.cells:
-        raise Misuse("profiles need the metric simple_regret, which this run does not record")
     absent = find_undefined_regret(groups)
     if absent and sum(map(len, absent.values())) == len({group.problem_label for group in groups}):
         reasons = " and ".join(f"{why} ({', '.join(labels)})" for why, labels in absent.items())
@@ -201,8 +172,8 @@ def _count_absent(groups: Sequence[Group]) -> int:
 
 def _find_scale(group: Group, absolute: bool) -> Array:
     """|f*| of each cell, and 1 where it is 0, or everywhere."""
-    size = np.abs(group.good["f_star"].to_numpy(float))
-    return np.asarray(np.where((size > 0) & (not absolute), size, 1.0))
+    size = np.abs(group.numbers("f_star"))
+    return np.where((size > 0) & (not absolute), size, 1.0)
 
 
 @dataclass(frozen=True)
@@ -243,14 +214,16 @@ class Profile:
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        listed = f"{', '.join(f'{p:g}' for p in PRECISIONS)} times |f*|"
-        coco = "COCO's from 100 to 1e-6 in units of f on its problems"
-        return {
-            "performance": "Share of the cells asked for whose final simple regret is at most x "
-            "times |f*|, or at most x on COCO's problems",
-            "data": f"Share of (cell, target) pairs solved by round t, targets {listed}, {coco}; "
-            "solved at the first recorded round with such a simple regret",
-        }[self.kind]
+        if self.kind == "performance":
+            return (
+                "Share of the cells asked for whose final simple regret is at most x times |f*|, "
+                "or at most x on COCO's problems"
+            )
+        return (
+            f"Share of (cell, target) pairs solved by round t, targets {RELATIVE_TARGETS}, COCO's "
+            "from 100 to 1e-6 in units of f on its problems; solved at the first recorded round "
+            "with such a simple regret"
+        )
 
     def is_absolute(self, run: Run, groups: Sequence[Group]) -> bool:
         """Whether targets are COCO's, in units of f."""
@@ -278,54 +251,44 @@ class Profile:
         `t`), `share`.
 
         Where problems have different horizons, `t` is NaN.
-
-        Raises:
-            Misuse: a run that records no simple regret.
         """
         groups = self.groups(run)
-        check_regret_known(run, groups)
+        check_regret_known(groups)
         horizons = {group.horizon for group in groups}
         last = max(horizons)
-        rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
-        table_shares = [share for share in SHARES if share * last >= 1]
         absolute = self.is_absolute(run, groups)
-        ratios = COCO_TARGETS[::-1] if absolute else RATIOS
         if self.kind == "performance":
-            at = np.array(ratios)
-            shares = performance(groups, ratios, absolute)
+            at = np.array(COCO_TARGETS[::-1] if absolute else RATIOS)
+            shares, t = performance(groups, at.tolist(), absolute), np.full(len(at), np.nan)
         else:
-            at = np.union1d(rounds, table_shares)
+            rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
+            at = np.union1d(rounds, [share for share in SHARES if share * last >= 1])
             shares = share_solved(run, groups, at, absolute)
-        unit = "f" if absolute else "|f*|"
+            t = (at * (last if len(horizons) == 1 else np.nan)).round(9)
         parts = []
         for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
             expected = sum(group.expected for group in algorithm_groups)
-            part: dict[str, Any] = {
+            part = {
                 "algorithm": algorithm,
                 "label": algorithm_groups[0].algorithm_label,
-            }
-            part |= {
                 "n": expected - _count_absent(algorithm_groups),
                 "expected": expected,
                 "stale": sum(group.stale for group in algorithm_groups),
-                "unit": unit,
-            }
-            part |= {
+                "unit": "f" if absolute else "|f*|",
                 "at": at,
-                "t": (at * last).round(9) if self.kind == "data" and len(horizons) == 1 else np.nan,
+                "t": t,
+                "share": shares[algorithm],
             }
-            parts.append(pd.DataFrame(part | {"share": shares[algorithm]}))
+            parts.append(pd.DataFrame(part))
         return pd.concat(parts, ignore_index=True)
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Steps with markers that do not lie upon each other."""
         curves = list(frame.groupby("algorithm", sort=False))
+        in_shares = bool(frame["t"].isna().any())
         for position, (title, group) in enumerate(curves):
-            first = group.iloc[0]
-            label = legend_label(
-                first["label"], int(first["n"]), int(first["expected"]), int(first["stale"])
-            )
-            x = group["at" if group["t"].isna().any() else "t"].to_numpy()
+            label = legend_label(*group[list(LEGEND)].iloc[0])
+            x = group["at" if in_shares else "t"].to_numpy()
             far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
             marks = np.searchsorted(far, marker_offset(position, len(curves))).clip(max=len(x) - 1)
             look: dict[str, Any] = looks[str(title)].line() | {"drawstyle": "steps-post"}
@@ -338,12 +301,10 @@ class Profile:
                 xlabel=f"Precision x, in units of {unit}", ylabel=f"Share of cells with r ≤ {size}"
             )
         else:
-            shares = frame["t"].isna().any()
             axis.set(
-                xlabel="Round t, in units of T" if shares else "Round t",
-                ylabel="Share of targets reached",
+                xlabel="Round t" + ", in units of T" * in_shares, ylabel="Share of targets reached"
             )
-            if not shares:
+            if not in_shares:
                 axis.set_xlim(left=1)
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:

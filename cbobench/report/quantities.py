@@ -19,7 +19,6 @@ from cbobench.report.groups import Columns, Group, Worded, gather, group_by
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
-from cbobench.results.schema import schema
 
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what tables show
 SIMPLE_REGRET = "simple_regret"
@@ -102,8 +101,7 @@ def read_objective(problem: Variant) -> tuple[str, float, float]:
     """(name, zero, unit) of a problem: zero + unit · f is in its user's units, with the user's
     sign.
     """
-    name, zero, unit = problem.objective or ("f", 0.0, 1.0)
-    return name, zero, unit
+    return tuple(problem.objective or ("f", 0.0, 1.0))  # type: ignore[return-value]
 
 
 OF_REWARD = {"reward", *(m.name for m in METRICS.values() if m.relative), SIMPLE_VALUE}
@@ -278,27 +276,22 @@ def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[G
     Memory grows with the cells, and not with what was recorded.
 
     Raises:
-        Misuse: a target that is no number or negative, or a run that records no simple regret.
+        Misuse: a target that is no number or negative.
     """
-    number = (
-        isinstance(target, (int, float)) and not isinstance(target, bool) and math.isfinite(target)
-    )
-    if not number or target < 0:
+    is_number = isinstance(target, (int, float)) and not isinstance(target, bool)
+    if not is_number or not 0 <= target < math.inf:
         raise Misuse(
             f"target is {show(target)}; simple regret is never negative: give 0 or more, in the "
             "units of f"
         )
     goals = {cell: np.array([float(target)]) for group in groups for cell in group.good["cell"]}
     first = find_first_rounds(run, goals)
-    rounds = [[first[cell][0] for cell in group.good["cell"]] for group in groups]
-    return [
-        replace(
-            group,
-            columns=Columns(group.good.assign(rounds_to_target=column)),
-            rows=np.arange(group.n),
-        )
-        for group, column in zip(groups, rounds, strict=True)
-    ]
+    result = []
+    for group in groups:
+        column = [first[cell][0] for cell in group.good["cell"]]
+        columns = Columns(group.good.assign(rounds_to_target=column))
+        result.append(replace(group, columns=columns, rows=np.arange(group.n)))
+    return result
 
 
 def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
@@ -310,10 +303,6 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
     Returns:
         (k,) by cell id; NaN where it was never reached.
     """
-    if SIMPLE_REGRET not in schema("rounds").names:
-        raise Misuse(
-            "rounds to a target need the metric simple_regret, which this run does not record"
-        )
     result: dict[str, Array] = {}
     for task, cells in run.played.by_task(goals).items():
         position = {cell: i for i, cell in enumerate(cells)}
@@ -331,5 +320,5 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
                     hit = values <= limits[row, k]
                 np.minimum.at(first[:, k], row[hit], t[hit])
         first[np.isinf(first)] = np.nan
-        result |= {cell: first[i] for cell, i in position.items()}
+        result |= dict(zip(cells, first, strict=True))
     return result

@@ -472,12 +472,16 @@ def plain(text: str) -> str:
     return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
+LEGEND = ("label", "n", "expected", "stale")
+"""What a frame says of a curve for its legend."""
+
+
 def legend_label(
-    label: str, n: int, expected: int, stale_count: int = 0, extra_notes: Iterable[str] = ()
+    label: str, n: int, expected: int, stale_count: int, extra_notes: Iterable[str] = ()
 ) -> str:
     """A label of the legend, which says so where seeds are missing, or cells are stale, and what
     more there is.
     """
-    missing, stale = [f"{n:,} of {expected:,}"] * (n != expected), ["stale"] * bool(stale_count)
+    missing, stale = [f"{n:,} of {expected:,}"] * bool(n != expected), ["stale"] * bool(stale_count)
     notes = ", ".join([*missing, *extra_notes, *stale])
     return plain(label) + f" ({notes})" * bool(notes)

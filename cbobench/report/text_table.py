@@ -83,6 +83,19 @@ class TextTable:
         return self.without(dropped)
 
 
+def mark(cell: str, text: str, best: str, marked: str, plain: str = "{}") -> str:
+    """The text of a cell in the marks of a format, each with {} for it: of `Best`, of other
+    `Marked` cells, and of the others.
+    """
+    form = best if isinstance(cell, Best) else marked if isinstance(cell, Marked) else plain
+    return form.replace("{}", text)
+
+
+def strip_interval(text: str) -> str:
+    """A cell, or another text, without the intervals behind its numbers."""
+    return type(text)(INTERVAL.sub("", text))
+
+
 def explain_bold(note: str) -> str:
     """A note that explains bold cells where a terminal has stars around them.
 
