@@ -14,10 +14,10 @@ rounds = cbobench.load_rounds("runs/quickstart", algorithm="ckb-ucb")
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cbobench.arithmetic import set_arithmetic
+from cbobench.surface import HOMES, load_name
 
 if TYPE_CHECKING:
     from cbobench.algorithms import ALGORITHMS as ALGORITHMS
@@ -59,45 +59,10 @@ if TYPE_CHECKING:
     from cbobench.report.plot import plot as plot
     from cbobench.report.summary import summary as summary
     from cbobench.results.export import export as export
-    from cbobench.sweep.run import Outcome as Outcome
+    from cbobench.sweep.outcome import Outcome as Outcome
     from cbobench.sweep.run import run as run
 
 __version__ = "0.1.0"
-NAMES = {
-    # To run and to read.
-    "report.best": "best",
-    "report.compare": "compare",
-    "report.formats": "Comparison",
-    "results.export": "export",
-    "report.load": "load_cells load_rounds",
-    "report.plot": "plot",
-    "sweep.run": "Outcome run",
-    "report.summary": "summary",
-    # To write a method.
-    "algorithms": "ALGORITHMS",
-    "algorithms.base": "Algorithm OneRun Setting",
-    "algorithms.asktell": "AskTell Given Optimiser",
-    "algorithms.score": "ScoreAlgorithm",
-    "algorithms.optimistic": "Optimistic OptimisticReward",
-    "algorithms.safe": "SafeSet",
-    "gp.beliefs": "Belief FunctionBelief",
-    "gp.parts": "Parts Truncated",
-    # To write a problem.
-    "problems": "PROBLEMS",
-    "problems.base": "Arrivals Feedback Instances Problem",
-    "problems.box": "BoxProblem Reference",
-    "problems.optimum": "pointwise",
-    "problems.simulator": "Simulator",
-    "gp.actions": "Finite",
-    "gp.box_actions": "Box",
-    # To write either.
-    "params": "param state",
-    "errors": "CbobenchError CellFailure Misuse",
-}
-"""By module, the public names that lie there: users import them from cbobench, so that a module may
-move.
-"""
-HOMES = {name: f"cbobench.{module}" for module, names in NAMES.items() for name in names.split()}
 __all__ = ["__version__", *sorted(HOMES)]
 
 
@@ -107,7 +72,7 @@ set_arithmetic()  # before anything here imports NumPy
 def __getattr__(name: str) -> Any:
     """Import on first use, so that the command line does not wait for pandas or Ray."""
     if name in HOMES:
-        return getattr(import_module(HOMES[name]), name)
+        return load_name(name)
     raise AttributeError(f"module 'cbobench' has no attribute {name!r}")
 
 

@@ -15,6 +15,7 @@ import cbobench
 from cbobench.check.report import check
 from cbobench.cli import new
 from cbobench.results import source
+from cbobench.surface import HOMES
 from tests.conftest import ROOT
 
 PLUG_IN = '''
@@ -136,7 +137,7 @@ DEEP = {
     "problems.base": "Feedback Instances Problem",
     "problems.box": "BoxProblem Reference pointwise",
     "problems.simulator": "Simulator",
-    "sweep.run": "Outcome run",
+    "sweep.run": "run",
     "report.compare": "Comparison",
 }
 """Modules that pages and messages named before their names were public; plug-ins go on importing
@@ -201,7 +202,7 @@ def test_checkers_and_users_see_the_same_names():
     tree = ast.parse(Path(cbobench.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     typed = {alias.asname: node.module for node in block.body for alias in node.names}
-    assert typed == cbobench.HOMES
+    assert typed == HOMES
 
 
 def test_pages_and_templates_import_from_cbobench_alone():

@@ -20,8 +20,8 @@ from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
     from cbobench.call import Call
+    from cbobench.sweep.outcome import Outcome
     from cbobench.sweep.plan import Plan
-    from cbobench.sweep.run import Outcome
 
 
 def add_commands(command: Commands) -> None:

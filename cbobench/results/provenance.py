@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-import cbobench
 from cbobench.arithmetic import arithmetic_kind, blas_kernels, widest_features
 from cbobench.threads import THREAD_VARIABLES
 from cbobench.words import list_names
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
-ROOT = Path(cbobench.__file__).parent
+ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = {"PyNomad": "PyNomadBBO"}  # of modules that are installed by another name
 
 

@@ -24,12 +24,12 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
-from cbobench import HOMES
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
 from cbobench.registry import Registry
 from cbobench.results.provenance import installed_version
+from cbobench.surface import HOMES
 
 PACKAGE = __name__.split(".")[0]
 LOOP = {f"{PACKAGE}.{module}" for module in ("play.block", "play.isolation", "threads")}

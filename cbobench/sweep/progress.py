@@ -5,84 +5,19 @@ lines.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from cbobench.play.task import Receipt
 from cbobench.results.query import SHOWN, FailureCounts
-from cbobench.sweep.blocks import Tasks
+from cbobench.sweep.counter import RoundCounter
+from cbobench.sweep.plan import Plan
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, describe_rate, time_left
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-
-    from cbobench.play.task import Receipt
-    from cbobench.sweep.executors import Executor
-    from cbobench.sweep.plan import Plan
-
-# share of the rounds from which on their speed alone counts: the first ones cost less, or wait
-# longer
-TRUSTED = 0.05
-
-
-class RoundCounter:
-    """Counts the rounds that are played: of receipts, and of tasks that are not over.
-
-    Args:
-        tasks: all that are to be played.
-        executor: says how far the tasks are that are not over; None: nothing does.
-        expected: seconds on the clock that all of them take, by what is known before; None if that
-            is nothing.
-
-    Attributes:
-        total, over: seed-rounds of all tasks, and of those that are over.
-        cells: that are over.
-    """
-
-    def __init__(
-        self, tasks: Tasks, executor: Executor | None = None, expected: float | None = None
-    ) -> None:
-        self.executor, self.expected = executor, expected
-        self.total = tasks.rounds
-        self.cells = self.over = 0
-        self.began = time.monotonic()
-
-    @property
-    def in_play(self) -> int:
-        """Seed-rounds that are played of tasks that are not over."""
-        reports = {} if self.executor is None else dict(self.executor.reports)
-        return sum(report.rounds for report in reports.values())
-
-    @property
-    def rounds(self) -> int:
-        """Seed-rounds that are played."""
-        return min(self.total, self.over + self.in_play)
-
-    def add(self, receipt: Receipt) -> None:
-        """A task is over."""
-        self.cells += receipt.ok + receipt.failed
-        self.over += receipt.rounds
-
-    @property
-    def rate(self) -> float:
-        """Seed-rounds a second so far."""
-        return self.rounds / max(time.monotonic() - self.began, 1e-3)
-
-    def seconds_left(self) -> float | None:
-        """Seconds left at the mean speed so far.
-
-        Until a share of `TRUSTED` is played, the less of it counts what was expected, the more is
-        played. Where nothing was expected, None before the first rounds.
-        """
-        rounds = self.rounds
-        if self.expected is None and not rounds:
-            return None
-        played, left = rounds / max(1, self.total), self.total - rounds
-        trust = 1.0 if self.expected is None else min(1.0, played / TRUSTED)
-        seconds = 0.0 if not rounds else trust * (time.monotonic() - self.began) * left / rounds
-        return seconds + (1 - trust) * (self.expected or 0.0) * (1 - played)
 
 
 class Terminal(Watcher):

@@ -15,13 +15,13 @@ from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.options import accept_fields
 from cbobench.play.task import Receipt
 from cbobench.results.compact import compact_if_large
-from cbobench.results.folder import RunFolder
 from cbobench.results.lock import hold, remove_orphans
 from cbobench.results.manifest import FILE, Manifest
 from cbobench.results.query import read_published
 from cbobench.sweep.cluster import collect_code
 from cbobench.sweep.executors import Executor, InlineExecutor, ProcessExecutor, usable_cpus
 from cbobench.sweep.interrupt import Interruption, interruptible
+from cbobench.sweep.outcome import Outcome
 from cbobench.sweep.plan import Plan, plan
 from cbobench.sweep.preparation import prepare_problems
 from cbobench.sweep.ray_executor import RayExecutor
@@ -33,30 +33,6 @@ from cbobench.words import count_noun
 # seconds later and takes 20 ms of CPU time more per task (measured with 8 and with 264); for more
 # tasks that is little beside what they take.
 SMALL = 64
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a sweep did; of its `tasks`, the `absent` ones said that they were done and are not in
-    the folder.
-
-    Where its budget was `spent`, cells are left to play. A notebook shows the run's comparison.
-    """
-
-    folder: RunFolder
-    cells: int
-    played: int
-    failed: int
-    errors: tuple[str, ...]
-    stopped: bool
-    tasks: int
-    absent: tuple[str, ...]
-    spent: bool = False
-
-    def _repr_html_(self) -> str:
-        import cbobench  # a sweep knows no table but by the package's public names
-
-        return cbobench.compare(self)._repr_html_()
 
 
 @dataclass

@@ -29,10 +29,10 @@ from cbobench.play.task import (
 from cbobench.play.watchdog import ReturnedTask, allowed_silence
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import Pace
+from cbobench.sweep.counter import RoundCounter
 from cbobench.sweep.executors import Executor, ExecutorDied
 from cbobench.sweep.messages import Answer
 from cbobench.sweep.plan import Plan
-from cbobench.sweep.progress import RoundCounter
 from cbobench.watcher import SILENT, Watcher
 
 CRASHES_OF_A_CELL = 3

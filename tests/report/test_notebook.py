@@ -14,7 +14,7 @@ import pytest
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.load import Run
-from cbobench.sweep.run import Outcome
+from cbobench.sweep.outcome import Outcome
 from docs.website import examples
 from tests.conftest import ROOT
 from tests.report.made import make

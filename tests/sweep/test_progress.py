@@ -23,11 +23,13 @@ from cbobench.play import watchdog
 from cbobench.play.task import Receipt
 from cbobench.problems import simulator
 from cbobench.problems.simulator import Simulator
+from cbobench.sweep import counter as counters
 from cbobench.sweep import progress
+from cbobench.sweep.counter import RoundCounter
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
 from cbobench.sweep.messages import Report
 from cbobench.sweep.plan import plan
-from cbobench.sweep.progress import RoundCounter, Terminal
+from cbobench.sweep.progress import Terminal
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.run import execute
 from tests.helpers import Listener
@@ -39,8 +41,8 @@ def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monke
         plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)),
         [1000.0],
     )
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    counter = RoundCounter(todo.tasks)
+    monkeypatch.setattr(counters, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    counter = RoundCounter(todo.tasks, FakeExecutor(1))
     assert counter.seconds_left() is None, "nothing is known"
     clock[0] += 10.0
     for task in [*todo.tasks][:4]:
@@ -55,7 +57,7 @@ def test_what_is_known_before_says_the_time_left_from_the_first_second(
 ):
     """And gives way to the speed of the rounds, of which the first ones say little."""
     todo, clock = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(counters, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     executor = FakeExecutor(1)
     counter = RoundCounter(todo.tasks, executor, expected=1200.0)
     assert counter.seconds_left() == 1200.0
