@@ -29,7 +29,7 @@ class Call:
         seeds, horizon: how many seeds and rounds, at least 1, in place of the suite's.
         only: a glob over "problem/algorithm".
         data: folder with the original data sets.
-        block: seeds per task, at least 1; chosen when a run begins and kept for its life.
+        block: cells per task at most, at least 1; None: chosen.
         again: "failed", "stale", "damaged" or several: also play cells that failed, that other code
             played, or whose files are damaged.
         imports: whether import paths in the suite are allowed.

@@ -84,7 +84,7 @@ def add_commands(command: Commands) -> None:
         "--block",
         type=whole_number,
         metavar="N",
-        help="seeds per task of a new run (default: chosen)",
+        help="cells per task at most (default: chosen)",
     )
     run.add_argument(
         "--again",

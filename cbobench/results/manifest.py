@@ -49,7 +49,7 @@ class Manifest:
     Attributes:
         suite, about: of the suite.
         keep: number of recorded rounds, None for all.
-        block: seeds per task, fixed for the life of the run.
+        block: cells per task at most, of the first call.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
         leftovers: a line on what earlier suites of the folder named, where that is left out.

@@ -1,9 +1,9 @@
-"""How a grid is cut into tasks: blocks of seeds, their order, how many fit into memory, and pieces
-by measured time.
+"""How a grid is cut into tasks, and how many cells of a task are handed out at a time.
 
-Blocks are cut at fixed seeds and ordered seed-first, so that a stopped sweep is balanced and a
-resumed one makes the same tasks again. The bits of a cell do not depend on its block, so that a
-task may be cut whenever it is handed out.
+A task holds cells of a pair, or of pairs that may play in lock step, as many as memory allows and
+no worker idles for. When its turn comes, what takes about a minute is handed out of it. Tasks are
+ordered seed-first, so that a stopped sweep is balanced. The bits of a cell do not depend on its
+task.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -24,61 +23,37 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.block import block_key
 from cbobench.play.task import Task
-from cbobench.problems.base import Problem
 from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.source import libraries, refuse_edits, source_hash
 from cbobench.results.staleness import Freshness
-from cbobench.suite.cells import Cell, Cells, Grid, Pair, PairCells, Suite
+from cbobench.suite.cells import Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.prepare import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
 
-MAX_BLOCK = 100  # 10 % faster per seed-round than 50 on finite sets
-MAX_BLOCK_OF_BOXES = 50
-MIN_BLOCK = 10
-# seed-rounds of a block, which may have more than MAX_BLOCK seeds for them ...
-BLOCK_ROUNDS = 10_000
-MOST_SEEDS = 1000  # ... up to so many: beside tiny cells, what a task costs itself is much
+MOST_CELLS, MOST_ON_BOXES = 100, 50  # of a task; on finite sets 100 are 10 % faster than 50
+# seed-rounds of a task, which may have more cells for them, up to so many: beside tiny cells, what
+# a task costs itself is much
+SHORT_ROUNDS, MOST_SHORT_CELLS = 10_000, 1000
+FEWEST_CELLS = 10  # that are worth a task, although workers idle, and tell how long a cell takes
 # bytes that the posteriors of one block may hold, with half of what they share
 BLOCK_MEMORY = 2**29
 CELL_MEMORY = 2**32  # and those of one cell
 
-TASK_SECONDS = 30.0  # of work per task: what a lost machine takes with it
-MIN_PIECE_SECONDS = 1.0  # of a piece at the end of a sweep
-# pieces per worker into which what is left would be cut, so that the last ones end together
-PIECES_PER_WORKER = 2
-# seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
-RETURN_AFTER = 300.0
-# Seeds in lock step share what a round costs Python, whatever their number: on finite sets a round
-# of 100 seeds takes twice as long as one of a single seed. Pieces are no smaller than that they
-# cost so many times as much CPU time.
-# seconds per round, measured on finite sets and on boxes
-SHARED_ROUND = {True: 8e-5, False: 1.5e-3}
-MAX_COST_RATIO = 1.25
+TASK_SECONDS = 60.0  # of work: what a lost machine takes with it
+LEAST_SECONDS = 1.0  # of a task at the end of a sweep
+# seconds of its rounds at least: in shorter ones much is what cells in lock step share
+LEAST_ROUND = 1e-3
+TASKS_PER_WORKER = 2  # into which what is left is cut, so that the last ones end together
 
 
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
 
 
-def block_size(
-    pairs: int, seeds: int, cpus: int, least: int = MIN_BLOCK, horizon: int = BLOCK_ROUNDS
-) -> int:
-    """Seeds per task: as many as 100 (they share Python's cost per call), fewer where workers would
-    stand idle.
+def most_cells(suite: Suite, workers: int, cpus: int | None) -> int:
+    """How many cells a task may have.
 
     Args:
-        least: seeds that are worth a task, although workers stand idle; 1 where rounds are slow by
-            themselves.
-        horizon: T; if it is short, more seeds share a task.
-    """
-    even_share = math.ceil(pairs * seeds / max(1, cpus))
-    largest = max(MAX_BLOCK, min(MOST_SEEDS, BLOCK_ROUNDS // horizon))
-    return max(1, min(largest, max(least, even_share), seeds))
-
-
-def memory_limit(suite: Suite, cpus: int | None) -> int:
-    """How many seeds fit into a block.
-
-    Args:
+        workers: that should not idle.
         cpus: of this machine, None where a cluster plays.
 
     Raises:
@@ -88,35 +63,33 @@ def memory_limit(suite: Suite, cpus: int | None) -> int:
     if cpus is not None:
         refuse_excess(suite.demands, cpus, machine_memory())
     horizon = suite.grid.horizon
-    fitting = [
-        MOST_SEEDS if isinstance(p.actions, Finite) else MAX_BLOCK_OF_BOXES
-        for p in suite.problems.values()
-    ]
-    recorded = horizon if suite.keep is None else min(horizon, suite.keep)
+    # Beside a simulation little else counts that cells in lock step share.
+    fewest = 1 if any(problem.simulates for problem in suite.problems.values()) else FEWEST_CELLS
+    most = max(MOST_CELLS, min(MOST_SHORT_CELLS, SHORT_ROUNDS // horizon))
+    most = min(most, max(fewest, math.ceil(len(suite.grid.cells) / workers)))
     for pair in suite.grid.pairs:
         problem = suite.problems[pair.problem.title]
-        needed = memory_of(pair, problem, horizon) + 16 * recorded
-        if needed > CELL_MEMORY:
-            size = f"{needed / 1e9:.0f} GB per cell at T = {horizon:,}"
-            if 16 * recorded > needed // 2:
-                raise Misuse(
-                    f"{pair.label} would need {size} to record all rounds; set record: {{rounds: "
-                    "1000}"
-                )
-            remedy = "fewer actions" if isinstance(problem.actions, Finite) else "set grid"
-            raise Misuse(
-                f"{pair.label} would need {size}; allowed: {CELL_MEMORY / 1e9:.0f}; lower the "
-                f"horizon, or {remedy}"
-            )
+        is_finite = isinstance(problem.actions, Finite)
+        recorded = 16 * (horizon if suite.keep is None else min(horizon, suite.keep))
+        needed = memory_of(pair, problem, horizon) + recorded
         shared = choice.shared_memory(problem.actions)
-        total = needed + shared
-        if cpus is not None and total > machine_memory():
-            size = f"{total / 1e9:.1f} GB; this machine has {machine_memory() / 1e9:.1f}"
+        if needed > CELL_MEMORY:
+            if 2 * recorded > needed:
+                remedy = "set record: {rounds: 1000}"
+            else:
+                remedy = f"lower the horizon, or {'fewer actions' if is_finite else 'set grid'}"
             raise Misuse(
-                f"{pair.label} would need {size}; lower the horizon, or play on a larger machine"
+                f"{pair.label} would need {needed / 1e9:.0f} GB per cell at T = {horizon:,}; "
+                f"allowed: {CELL_MEMORY / 1e9:.0f}; {remedy}"
             )
-        fitting.append(max(1, (BLOCK_MEMORY - min(shared, BLOCK_MEMORY // 2)) // max(1, needed)))
-    return min(fitting)
+        if cpus is not None and needed + shared > machine_memory():
+            raise Misuse(
+                f"{pair.label} would need {(needed + shared) / 1e9:.1f} GB; this machine has "
+                f"{machine_memory() / 1e9:.1f}; lower the horizon, or play on a larger machine"
+            )
+        fitting = (BLOCK_MEMORY - min(shared, BLOCK_MEMORY // 2)) // max(1, needed)
+        most = min(most, max(1, fitting), most if is_finite else MOST_ON_BOXES)
+    return most
 
 
 def machine_memory() -> int:
@@ -194,60 +167,41 @@ class TaskRules:
 
 class Tasks(Sequence[Task]):
     """Tasks that play some cells, each made when it is asked for: a million cells take the memory
-    of their seeds.
+    of their order.
 
     Args:
         by_pair: the cells to play, pair by pair.
-        block: seeds per task.
+        most: cells of a task.
         rules: of all tasks.
         attempts: (n,) how often each cell of a pair was played before; None: never.
-        together: cells per task, where pairs may play in one block (see `block_key`); at least
-            those of a pair.
 
     Attributes:
-        by_pair: the pairs with cells, each in the order of play.
-        attempts: of each pair, as given.
+        by_pair: the pairs with cells.
         sources: hash of the code by the names of problem and algorithm.
     """
 
     def __init__(
         self,
         by_pair: Iterable[PairCells],
-        block: int,
+        most: int,
         rules: TaskRules = TaskRules(),
-        attempts: Iterable[NDArray[np.int64]] | None = None,
-        together: int = 1,
+        attempts: Sequence[NDArray[np.int64]] | None = None,
     ) -> None:
-        self.block, self.rules, self.together = block, rules, together
-        self.by_pair: list[PairCells] = []
-        self.attempts: list[NDArray[np.int64] | None] = []
-        cuts: list[NDArray[np.int64]] = []
+        self.most, self.rules = most, rules
+        self.by_pair = [pair_cells for pair_cells in by_pair if len(pair_cells)]
+        self.attempts = None if attempts is None else np.concatenate([NO_ATTEMPTS, *attempts])
+        sizes = [len(pair_cells) for pair_cells in self.by_pair]
+        self._ends = np.cumsum(sizes, dtype=np.int64)
         groups: dict[Hashable, int] = {}
-        listed = [pair_cells for pair_cells in by_pair if len(pair_cells)]
-        earlier_attempts = (
-            [None] * len(listed)
-            if attempts is None
-            else [counts for counts in attempts if len(counts)]
-        )
-        for pair_cells, played in zip(listed, earlier_attempts, strict=True):
-            block_numbers = np.asarray(pair_cells.seeds, dtype=np.int64) // block
-            order = np.argsort(block_numbers, kind="stable")
-            first = np.flatnonzero(np.diff(block_numbers[order], prepend=-1))
-            ends = np.append(first[1:], len(order))
-            pair_index = np.full(len(first), len(self.by_pair))
-            group = groups.setdefault(self._group_key(pair_cells), len(groups))
-            groups_of_cuts = np.full_like(pair_index, group)
-            cuts.append(
-                np.stack([block_numbers[order][first], groups_of_cuts, pair_index, first, ends])
-            )
-            self.by_pair.append(pair_cells.only(order))
-            self.attempts.append(None if played is None else played[order])
-        sorted_cuts = np.concatenate(cuts, axis=1) if cuts else np.empty((5, 0), dtype=np.int64)
-        # Blocks of seeds first, then groups, then pairs: a stopped sweep is balanced over the
-        # pairs.
-        sorted_cuts = sorted_cuts[:, np.lexsort((sorted_cuts[2], sorted_cuts[1], sorted_cuts[0]))]
-        self._cuts = sorted_cuts[2:]
-        self._starts = self._first_cuts(sorted_cuts)
+        keys = [groups.setdefault(self._group_key(cells), len(groups)) for cells in self.by_pair]
+        # The first cells of all pairs come first, and of these those that may play in one block.
+        key = np.concatenate([NO_ATTEMPTS, *(np.arange(size) // most for size in sizes)])
+        key = key * len(groups) + np.repeat(np.array(keys, dtype=np.int64), sizes)
+        self._order = np.argsort(key, kind="stable")
+        first = np.flatnonzero(np.diff(key[self._order], prepend=-1))
+        ends = np.append(first, len(key))[1:]
+        starts = [np.arange(a, b, most) for a, b in zip(first, ends, strict=True)]
+        self._starts = np.concatenate([*starts, [len(key)]]).astype(np.int64)
         self.sources: dict[tuple[str, str], str] = {}
         for pair in (pair_cells.pair for pair_cells in self.by_pair):
             names = pair.problem.name, pair.algorithm.name
@@ -259,23 +213,8 @@ class Tasks(Sequence[Task]):
     def _group_key(self, pair_cells: PairCells) -> Hashable:
         """What pairs have in common that may play in one block."""
         pair = pair_cells.pair
-        if self.together == 1:
-            return pair.title, pair_cells.horizon
-        return (
-            pair_cells.horizon,
-            self.rules.demands.get(pair.algorithm.title, ONE),
-            *block_key(pair),
-        )
-
-    def _first_cuts(self, cuts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where each task begins among the sorted cuts, and their number at the end."""
-        sizes, starts, cells = cuts[4] - cuts[3], np.ones(cuts.shape[1] + 1, dtype=bool), 0
-        starts[1:-1] = (np.diff(cuts[:2], axis=1) != 0).any(axis=0)
-        # of an array: a list of a million is large
-        for i, size in enumerate(sizes) if self.together > 1 else ():
-            starts[i] |= cells + size > self.together
-            cells = size if starts[i] else cells + size
-        return np.flatnonzero(starts)
+        demand = self.rules.demands.get(pair.algorithm.title, ONE)
+        return pair_cells.horizon, demand, *block_key(pair)
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -288,51 +227,39 @@ class Tasks(Sequence[Task]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         index = range(len(self))[index]
-        return self._task(self._cuts[:, self._starts[index] : self._starts[index + 1]])
-
-    def _task(self, cuts: NDArray[np.int64]) -> Task:
-        cells: list[Cell] = []
-        attempt = 1
-        for pair_index, first, end in cuts.T.tolist():
-            pair_cells, attempts = self.by_pair[pair_index], self.attempts[pair_index]
-            cells += [pair_cells.cell(i) for i in range(first, end)]
-            attempt = (
-                attempt if attempts is None else max(attempt, 1 + int(attempts[first:end].max()))
-            )
-        pair = pair_cells.pair
-        code_and_libraries = (
+        rows = self._order[self._starts[index] : self._starts[index + 1]]
+        pairs = np.searchsorted(self._ends, rows, side="right")
+        cells = [
+            self.by_pair[pair].cell(row - end)
+            for pair, row, end in zip(pairs, rows, self._ends[pairs], strict=True)
+        ]
+        pair = cells[0].pair
+        return Task(
+            tuple(cells),
+            self.rules.keep,
             self.sources[pair.problem.name, pair.algorithm.name],
             self.libraries[pair.algorithm.name],
+            1 if self.attempts is None else 1 + int(self.attempts[rows].max()),
+            self.rules.timeout,
+            self.rules.demands.get(pair.algorithm.title, ONE),
         )
-        demand = self.rules.demands.get(pair.algorithm.title, ONE)
-        keep, timeout = self.rules.keep, self.rules.timeout
-        return Task(tuple(cells), keep, *code_and_libraries, attempt, timeout, demand=demand)
-
-    def of_pairs(self) -> list[Task]:
-        """The tasks with the first cells of every pair, each once."""
-        _, first = np.unique(self._cuts[0], return_index=True)
-        return [
-            self[i]
-            for i in np.unique(np.searchsorted(self._starts, first, side="right") - 1).tolist()
-        ]
 
     def without(self, published: PublishedCells) -> Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
+        ends = self._ends[:-1]
+        played = np.zeros(len(self._order), np.int64) if self.attempts is None else self.attempts
         by_pair, attempts = [], []
-        for pair_cells, played in zip(self.by_pair, self.attempts, strict=True):
+        for pair_cells, before in zip(self.by_pair, np.split(played, ends), strict=True):
             rows = published.find(pair_cells.ids)
-            before = np.zeros(len(pair_cells), dtype=np.int64) if played is None else played
             is_waiting = (rows == NO_POSITION) | (published.attempt[rows] <= before)
             by_pair.append(pair_cells.only(is_waiting))
             attempts.append(before[is_waiting])
-        return Tasks(by_pair, self.block, self.rules, attempts, self.together)
+        return Tasks(by_pair, self.most, self.rules, attempts)
 
     @property
     def rounds(self) -> int:
         """Seed-rounds of all tasks."""
-        pair_index, first, end = self._cuts
-        horizons = np.array([pair_cells.horizon for pair_cells in self.by_pair], dtype=np.int64)
-        return int(((end - first) * horizons[pair_index]).sum())
+        return sum(len(pair_cells) * pair_cells.horizon for pair_cells in self.by_pair)
 
     @property
     def cells(self) -> Cells:
@@ -340,101 +267,66 @@ class Tasks(Sequence[Task]):
         return Cells(tuple(self.by_pair))
 
 
+NO_ATTEMPTS = np.empty(0, dtype=np.int64)
+
+
 class Pace:
     """Seconds per seed-round of pairs, or else of what shares the names of their problem and
     algorithm.
 
     Args:
-        problems: the suite's prepared problems, by title.
         measured: what cells that were published before took.
     """
 
-    def __init__(self, problems: Mapping[str, Problem], measured: Iterable[Measured] = ()) -> None:
-        self.finite = {
-            title: isinstance(problem.actions, Finite) for title, problem in problems.items()
-        }
-        self.sums: dict[tuple[str, ...], list[float]] = {}
+    def __init__(self, measured: Iterable[Measured] = ()) -> None:
+        self.sums: dict[tuple[str, ...], tuple[float, int]] = {}
         for pair, seconds, rounds in measured:
-            self._add(pair, seconds, rounds)
+            self.learn(pair, seconds, rounds)
 
-    def learn(self, task: Task, seconds: float, rounds: int) -> None:
-        """Seconds that some seed-rounds of a task have taken."""
-        shared = self._shared_seconds(task) * rounds / len(task.cells)
-        self._add(task.pair, max(0.0, seconds - shared), rounds)
+    def learn(self, pair: Pair, seconds: float, rounds: int) -> None:
+        """Seconds that some seed-rounds of a pair have taken."""
+        for key in _keys(pair):
+            seconds_before, rounds_before = self.sums.get(key, (0.0, 0))
+            self.sums[key] = seconds_before + seconds, rounds_before + rounds
 
-    def expected(self, task: Task) -> float | None:
-        """Seconds that a task will take; None where nothing like it has ended."""
-        per_round = self._seconds_per_round(task.pair)
-        return (
-            None
-            if per_round is None
-            else task.horizon * (self._shared_seconds(task) + per_round * len(task.cells))
-        )
+    def expected(self, pair: Pair, rounds: int) -> float | None:
+        """Seconds that some seed-rounds of a pair will take; None where nothing like it has
+        ended.
+        """
+        for key in _keys(pair):
+            if key in self.sums:
+                return self.sums[key][0] / self.sums[key][1] * rounds
+        return None
 
     def total(self, tasks: Tasks) -> float | None:
         """Seconds of work that all tasks take; None where of any pair nothing is known."""
         work = 0.0
         for pair_cells in tasks.by_pair:
-            per_round = self._seconds_per_round(pair_cells.pair)
-            if per_round is None:
+            seconds = self.expected(pair_cells.pair, len(pair_cells) * pair_cells.horizon)
+            if seconds is None:
                 return None
-            work += per_round * pair_cells.horizon * len(pair_cells)
+            work += seconds
         return work
 
-    def pieces(self, task: Task, slots: int, waiting: int) -> list[Task]:
-        """A task as it is to be played: whole, or in pieces of `TASK_SECONDS`, shorter ones when a
-        sweep ends.
+    def cells_at_once(self, task: Task, slots: int, waiting: int) -> int:
+        """How many cells of a task to hand out: those of about a minute, fewer when a sweep ends.
+
+        Of a task of which nothing is known, a few are played first.
 
         Args:
             slots: how many tasks are played at a time.
             waiting: seed-rounds that are not yet handed out, this task's among them.
         """
-        seconds, cells = self.expected(task), len(task.cells)
-        if cells == 1:
-            return [task]
+        cells = len(task.cells)
+        seconds = self.expected(task.pair, task.rounds)
         if seconds is None:
-            return [replace(task, return_after=RETURN_AFTER)]
-        piece_seconds = TASK_SECONDS
-        if slots > 1:
-            left = max(1.0, waiting / task.rounds) * seconds  # as if all were like this one
-            piece_seconds = min(
-                TASK_SECONDS, max(MIN_PIECE_SECONDS, left / (PIECES_PER_WORKER * slots))
-            )
-        count = max(
-            1, min(math.ceil(seconds / piece_seconds), int(cells / self._least(task)), cells)
-        )
-        ends = [cells * i // count for i in range(count + 1)]
-        return [replace(task, cells=task.cells[a:b], return_after=None) for a, b in pairwise(ends)]
-
-    def _least(self, task: Task) -> float:
-        """Cells of the smallest piece of a task that costs no more than `MAX_COST_RATIO` allows."""
-        # A round of k cells takes s + k p seconds, of which s is shared: s / k + p per cell. In
-        # pieces of k of n cells
-        # a cell may take r times as much: s / k + p <= r (s / n + p), so k >= s / (r s / n + (r -
-        # 1) p).
-        per_round, shared = self._seconds_per_round(task.pair) or 0.0, self._shared_seconds(task)
-        return shared / (
-            MAX_COST_RATIO * shared / len(task.cells) + (MAX_COST_RATIO - 1) * per_round
-        )
-
-    def _add(self, pair: Pair, seconds: float, rounds: int) -> None:
-        for key in _keys(pair):
-            totals = self.sums.setdefault(key, [0.0, 0.0])
-            totals[0] += seconds
-            totals[1] += rounds
-
-    def _seconds_per_round(self, pair: Pair) -> float | None:
-        """Seconds of a seed-round without what its block shares; None where nothing like it has
-        ended.
-        """
-        for key in _keys(pair):
-            if key in self.sums:
-                seconds, rounds = self.sums[key]
-                return seconds / rounds
-        return None
-
-    def _shared_seconds(self, task: Task) -> float:
-        return SHARED_ROUND[self.finite[task.pair.problem.title]]
+            return cells if cells <= 2 * FEWEST_CELLS else FEWEST_CELLS
+        wanted = TASK_SECONDS
+        if slots > 1:  # a worker alone waits for nobody
+            left = seconds * max(1.0, waiting / task.rounds)  # as if all were like this one
+            wanted = min(wanted, left / (TASKS_PER_WORKER * slots))
+        wanted = max(wanted, LEAST_SECONDS, LEAST_ROUND * task.horizon)
+        return math.ceil(cells / max(1, math.ceil(seconds / wanted)))
 
 
 def _keys(pair: Pair) -> tuple[tuple[str, ...], ...]:

@@ -1,20 +1,19 @@
 """`--dry-run`: cells, tasks, disk, and a time that may be off by a factor of two.
 
 Nothing is written, and nothing is simulated. Where the run folder has cells of a pair, their times
-count. Of every other pair two short pieces are played: at round 1, and near T after as many rounds
-of made-up data, from which the method learns as from a suite's initial design. The mean of both
-stands for every round. A pair that there is no time to try gets the mean of its algorithm.
+count. Of every other pair a few rounds are played in the middle of a play, after made-up data from
+which the method learns as from a suite's initial design, and stand for every round. Where that
+fails they are the first ones, and less than the others. A pair that there is no time to try gets
+the mean of its algorithm.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
 
 import numpy as np
 
@@ -38,11 +37,11 @@ from cbobench.sweep.executors import usable_cpus
 from cbobench.sweep.plan import Plan
 from cbobench.threads import single_thread
 from cbobench.watcher import Watcher
-from cbobench.words import count_noun, duration, part_of
+from cbobench.words import count_noun, duration, list_names
 
 BUDGET = 20.0  # seconds on the clock for all that is played
-PAIR_SECONDS, MIN_PAIR_SECONDS = 4.0, 0.1  # for a pair, at most and at least
-PIECE = 5  # rounds of a piece
+PAIR_SECONDS = 0.1  # for a pair, at least
+ROUNDS = 7  # that are played of a pair
 LONGEST_HISTORY = 990  # rounds of made-up data of a simulator, whose metrics are never computed
 CELL_SECONDS = 0.002  # of a cell, beside its rounds
 ROW_SECONDS = 2e-6  # of a recorded round: its metrics, to write it and to read it again
@@ -50,20 +49,16 @@ TASK_SECONDS = 0.012  # to publish its files, and to hand it out
 STARTUP_SECONDS = 4.0  # imports, worker processes, the table
 NUMBER_BYTES, METRIC_BYTES = 8, 30  # of a recorded round: each coordinate, f and g; all its metrics
 
-Kind = Literal["tried", "at least", "not tried"]
-KINDS: dict[Kind, str] = {  # the surest first, with what is said of such pairs
-    "tried": "",
-    "at least": "a lower bound, as there was no time for late rounds",
-    "not tried": "not estimated, and not counted, as they could not be tried in time",
-}
-
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds of a seed-round, the mean over all rounds of a pair, and how sure they are."""
+    """CPU seconds of a seed-round, the mean over all rounds of a pair, or a lower bound of it."""
 
     seconds: float
-    kind: Kind = "tried"
+    is_bound: bool = False
+
+
+UNKNOWN = Cost(0.0, is_bound=True)
 
 
 def estimate(plan: Plan, cpus: int | None, watcher: Watcher) -> str:
@@ -72,66 +67,46 @@ def estimate(plan: Plan, cpus: int | None, watcher: Watcher) -> str:
     Args:
         watcher: told of a step that may take long.
     """
-    costs, tried = try_pairs(plan, watcher)
-    labels: dict[Kind, list[str]] = {kind: [] for kind in KINDS}  # of the algorithm of each pair
-    for pair_cells in plan.tasks.by_pair:
-        cost = costs.get(pair_cells.pair.title, Cost(0.0, "not tried"))
-        labels[cost.kind].append(pair_cells.pair.algorithm.label)
+    costs = try_pairs(plan, watcher)
+    pairs = [pair_cells.pair for pair_cells in plan.tasks.by_pair]
+    unsure = [p.algorithm.label for p in pairs if costs.get(p.title, UNKNOWN).is_bound]
     lines = [
         f"{plan.suite.name}: {plan.cells - plan.done:,} of {count_noun(plan.cells, 'cell')} to play"
         f", in {count_noun(len(plan.tasks), 'task')} -> {plan.folder}",
-        f"time: {_describe_time(plan, costs, tried, cpus)}",
+        _describe_time(plan, costs, cpus) if costs or not pairs else "time: not estimated",
     ]
-    for kind, meaning in KINDS.items():
-        counts = Counter(labels[kind]).items()
-        names = ", ".join(f"{label} ({count_noun(count, 'pair')})" for label, count in counts)
-        if meaning and names:
-            lines.append(f"{meaning}: {names}")
+    if unsure:
+        named = list_names(dict.fromkeys(unsure))
+        lines.append(f"not tried, or only in the first rounds, for want of time: {named}")
+    simulated = {title for title, problem in plan.suite.problems.items() if problem.simulates}
     measured = {pair.title for pair, _, _ in plan.measured}
-    simulates = [
-        pair_cells.pair.title not in measured
-        and plan.suite.problems[pair_cells.pair.problem.title].simulates
-        for pair_cells in plan.tasks.by_pair
-    ]
-    if any(simulates):
+    if any(pair.problem.title in simulated for pair in pairs if pair.title not in measured):
         lines.append("not counted: what simulations take, which is known once cells are done")
     lines.append(_describe_disk(plan))
     return "\n".join(lines)
 
 
-def _describe_time(plan: Plan, costs: Mapping[str, Cost], tried: int, cpus: int | None) -> str:
-    """Return how long a plan takes, in words."""
-    pairs = [pair_cells.pair for pair_cells in plan.tasks.by_pair]
-    if pairs and not costs:
-        return "not estimated"
-    work = _seconds_of_work(plan, costs)
+def _describe_time(plan: Plan, costs: Mapping[str, Cost], cpus: int | None) -> str:
+    """Return a line on how long a plan takes."""
+    work = TASK_SECONDS * len(plan.tasks)
+    about = "about"
+    # A sum over pairs, as a plan may have a million cells.
+    for pair_cells in plan.tasks.by_pair:
+        cost = costs.get(pair_cells.pair.title, UNKNOWN)
+        recorded = count_recorded(pair_cells.horizon, plan.record.keep)
+        of_rounds = cost.seconds * pair_cells.horizon
+        work += len(pair_cells) * (of_rounds + CELL_SECONDS + ROW_SECONDS * recorded)
+        about = "more than" if cost.is_bound else about
     # Tasks of several CPUs leave fewer workers, and no more are busy than there are tasks.
     workers = usable_cpus() if cpus is None else max(1, cpus)
     widest = max((demand.cpus for demand in plan.suite.demands.values()), default=1)
     busy = max(1, min(workers // widest, len(plan.tasks)))
-    is_bound = len(costs) < len(pairs) or any(cost.kind == "at least" for cost in costs.values())
-    about = "more than" if is_bound else "about"
-    startup = ""
-    if plan.tasks and cpus != 0:
-        startup = f", plus about {duration(STARTUP_SECONDS)} to start"
-    known = ""
-    if tried < len(costs):
-        known = f"; {part_of(tried, len(pairs), 'pair')} known"
+    has_workers = plan.tasks and cpus != 0
+    startup = f", plus about {duration(STARTUP_SECONDS)} to start" if has_workers else ""
     return (
-        f"{about} {duration(work / busy)} on {workers:,} CPU(s){startup} ({duration(work)} of "
-        f"work{known}); it may take twice that, or half"
+        f"time: {about} {duration(work / busy)} on {workers:,} CPU(s){startup} "
+        f"({duration(work)} of work); it may take twice that, or half"
     )
-
-
-def _seconds_of_work(plan: Plan, costs: Mapping[str, Cost]) -> float:
-    """Return the CPU seconds of all cells: a sum over pairs, as a plan may have a million cells."""
-    work = TASK_SECONDS * len(plan.tasks)
-    for pair_cells in plan.tasks.by_pair:
-        cost = costs.get(pair_cells.pair.title, Cost(0.0))
-        recorded = count_recorded(pair_cells.horizon, plan.record.keep)
-        of_rounds = cost.seconds * pair_cells.horizon
-        work += len(pair_cells) * (of_rounds + CELL_SECONDS + ROW_SECONDS * recorded)
-    return work
 
 
 def _describe_disk(plan: Plan) -> str:
@@ -148,41 +123,41 @@ def _describe_disk(plan: Plan) -> str:
     return f"disk: about {disk} in {count_noun(2 * len(plan.tasks), 'file')}{merged}"
 
 
-def try_pairs(plan: Plan, watcher: Watcher) -> tuple[dict[str, Cost], int]:
-    """Return what a seed-round costs, by the title of a pair, and how many pairs are known
-    themselves.
+def try_pairs(plan: Plan, watcher: Watcher) -> dict[str, Cost]:
+    """Return what a seed-round costs, by the title of a pair.
+
+    A pair that was not tried gets the mean of its algorithm's, or is left out.
     """
-    problems = plan.suite.problems
     pairs = {pair_cells.pair.title: pair_cells.pair for pair_cells in plan.tasks.by_pair}
     costs = {pair.title: Cost(seconds / rounds) for pair, seconds, rounds in plan.measured}
-    # Each trial gets an even share of the time that is left: quick ones leave some to the others.
-    untried = [task for task in plan.tasks.of_pairs() if task.pair.title not in costs]
+    untried = pairs.keys() - costs.keys()
     if untried:
         tries = f"tries {count_noun(len(untried), 'pair')} of which nothing is known"
         watcher.note(f"{tries}, for {BUDGET:.0f} s at most")
     deadline = time.monotonic() + BUDGET
-    for i, task in enumerate(untried):
+    for task in plan.tasks if untried else ():  # the first ones have cells of every pair
         left = deadline - time.monotonic()
-        if left <= 0:
+        if left <= 0 or not untried:
             break
-        share = min(PAIR_SECONDS, max(MIN_PAIR_SECONDS, left / (len(untried) - i)))
-        cost = try_task(problems[task.pair.problem.title], task, plan.record.keep, share)
-        if cost is not None:
-            costs = {cell.pair.title: cost for cell in task.cells} | costs
-    # The others get the mean of their algorithm's pairs, as sure as the least sure of these.
-    tried = pairs.keys() & costs.keys()
-    for title in pairs.keys() - tried:
+        found = {cell.pair.title for cell in task.cells} & untried
+        if found:
+            # Quick ones leave some of their time to the others.
+            seconds = max(PAIR_SECONDS, left / len(untried))
+            problem = plan.suite.problems[task.pair.problem.title]
+            cost = try_task(problem, task, plan.record.keep, seconds)
+            costs |= {} if cost is None else dict.fromkeys(found, cost)
+            untried = untried - found
+    for title in pairs.keys() - costs.keys():
         name = pairs[title].algorithm.name
-        similar = [costs[other] for other in tried if pairs[other].algorithm.name == name]
+        similar = [c for t, c in costs.items() if t in pairs and pairs[t].algorithm.name == name]
         if similar:
-            least_sure = max((cost.kind for cost in similar), key=[*KINDS].index)
-            costs[title] = Cost(fmean(cost.seconds for cost in similar), least_sure)
-    return {title: costs[title] for title in pairs if title in costs}, len(tried)
+            costs[title] = Cost(fmean(c.seconds for c in similar), any(c.is_bound for c in similar))
+    return {title: cost for title, cost in costs.items() if title in pairs}
 
 
 def try_task(problem: Problem, task: Task, keep: int | None, seconds: float) -> Cost | None:
-    """Return what a seed-round of a task costs, from two short pieces of it that may take some
-    seconds on the clock; None if it cannot be played.
+    """Return what a seed-round of a task costs, from a few rounds that may take some seconds on the
+    clock; None if it cannot be played.
     """
     with suppress(Exception):  # which is told of when it is played
         import_libraries(task.pair.algorithm.name)  # takes seconds that are no round's
@@ -190,83 +165,67 @@ def try_task(problem: Problem, task: Task, keep: int | None, seconds: float) -> 
     cells = task.cells if isinstance(problem.actions, Finite) else task.cells[:1]
     initial = task.pair.algorithm.values.get(INITIAL, {})
     designed = sum(n for n in initial.values() if isinstance(n, int))
-    last = task.horizon - PIECE - 1
+    chosen = max(0, task.horizon - designed)
+    middle = (chosen - ROUNDS) // 2
     if isinstance(problem, Simulator):
-        last = min(last, LONGEST_HISTORY)
-    early = _try_piece(Piece(problem, cells, keep, designed, designed, seconds / 2))
-    if early is None:
-        return None
-    late = _try_piece(Piece(problem, cells, keep, designed, max(designed, last), seconds / 2))
-    chosen = max(0, task.horizon - designed) / task.horizon  # share of the rounds
-    kind: Kind = "tried" if late is not None else "at least"
-    round_seconds = early if late is None else (early + late) / 2
-    return Cost(chosen * round_seconds / len(cells), kind)
+        middle = min(middle, LONGEST_HISTORY)
+    for made_up in (max(0, middle), 0):
+        cost = _time_rounds(problem, cells, keep, (designed, made_up), seconds / 2)
+        if cost is not None:
+            is_bound = made_up == 0 < middle
+            return Cost(chosen / task.horizon * cost / len(cells), is_bound)
+    return None
 
 
-def _try_piece(piece: Piece) -> float | None:
-    """Return the CPU seconds of a round; None where no whole round was played in time, or the
-    method fails.
+def _time_rounds(
+    problem: Problem,
+    cells: Sequence[Cell],
+    keep: int | None,
+    rounds: tuple[int, int],
+    seconds: float,
+) -> float | None:
+    """Return the CPU seconds of a round, to choose and to learn; None where no whole one was played
+    in time, or the method fails.
+
+    Args:
+        rounds: before those that are timed: of the suite's design, and of made-up data.
+        seconds: on the clock, after which the play is broken off.
     """
+    marks: list[float] = []
+    deadline = time.monotonic() + seconds
+
+    def observe(t: int) -> None:
+        """The actions of round t are chosen."""
+        if t > sum(rounds):
+            marks.append(read_cpu_seconds())
+        if len(marks) > ROUNDS or time.monotonic() > deadline:
+            raise TimedOut
+
     try:
-        return piece.play()
+        # The observer ends a play between rounds, the watchdog one whose round does not end.
+        with suppress(TimedOut), watch_play(seconds, 1, 1, None), single_thread():
+            for _ in _begin(problem, cells, keep, rounds[1]).chunks([observe]):
+                pass
     except BaseException as error:  # a user's algorithm may raise any error
         reraise_interrupt(error)
         return None
+    return (marks[-1] - marks[0]) / (len(marks) - 1) if len(marks) > 1 else None
 
 
-@dataclass
-class Piece:
-    """A short piece of a play, after rounds of made-up data.
-
-    Attributes:
-        problem, cells, keep: as of `play.block.start`.
-        designed: rounds of the suite's initial design.
-        history: rounds before the piece, those of the design among them.
-        seconds: on the clock, after which it is broken off.
-    """
-
-    problem: Problem
-    cells: Sequence[Cell]
-    keep: int | None
-    designed: int
-    history: int
-    seconds: float
-
-    def play(self) -> float | None:
-        """Play it, and return the CPU seconds of a round: to choose, and to learn."""
-        marks: list[float] = []
-        deadline = time.monotonic() + self.seconds
-
-        def observe(t: int) -> None:
-            """The actions of round t are chosen."""
-            if t > self.history:
-                marks.append(read_cpu_seconds())
-            if len(marks) > PIECE or time.monotonic() > deadline:
-                raise TimedOut
-
-        horizon = self.cells[0].horizon
-        # The observer ends a play between rounds, the watchdog one whose round does not end.
-        with suppress(TimedOut), watch_play(self.seconds, 1, horizon, None), single_thread():
-            for _ in self._begin(horizon).chunks([observe]):
-                pass
-        if len(marks) < 2:
-            return None
-        return (marks[-1] - marks[0]) / (len(marks) - 1)
-
-    def _begin(self, horizon: int) -> Play:
-        """Start the play; what a simulator would say is made up."""
-        generator = np.random.default_rng(0)
-        size = self.history - self.designed, len(self.cells)
-        allowed = self.problem.actions
-        actions: Actions
-        if isinstance(allowed, Finite):
-            actions = generator.integers(allowed.n, size=size)
-        else:
-            actions = allowed.scale(generator.random((*size, allowed.d)))
-        play, _ = start(self.problem, self.cells, horizon, self.keep, list(actions))
-        if isinstance(self.problem, Simulator):
-            play.channel = MadeUp(generator, len(self.cells), self.problem.constraints)
-        return play
+def _begin(problem: Problem, cells: Sequence[Cell], keep: int | None, made_up: int) -> Play:
+    """Start a play with rounds of made-up data; what a simulator would say is made up, too."""
+    generator = np.random.default_rng(0)
+    size = made_up, len(cells)
+    allowed = problem.actions
+    actions: Actions
+    if isinstance(allowed, Finite):
+        actions = generator.integers(allowed.n, size=size)
+    else:
+        actions = allowed.scale(generator.random((*size, allowed.d)))
+    play, _ = start(problem, cells, cells[0].horizon, keep, list(actions))
+    if isinstance(problem, Simulator):
+        play.channel = MadeUp(generator, len(cells), problem.constraints)
+    return play
 
 
 class MadeUp:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from cbobench.call import Call
 from cbobench.errors import CbobenchError
 from cbobench.play.task import Receipt, Task, WorkerCrashed
-from cbobench.play.watchdog import ReturnedTask
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.cluster import Code
@@ -28,7 +27,7 @@ class Report(NamedTuple):
     stamp: int = 0
 
 
-Answer = Receipt | WorkerCrashed | ReturnedTask
+Answer = Receipt | WorkerCrashed
 
 
 class Refused(NamedTuple):

@@ -27,7 +27,6 @@ from cbobench.sweep import blocks
 from cbobench.sweep.executors import usable_cpus
 from cbobench.threads import single_thread
 from cbobench.watcher import SILENT, Watcher
-from cbobench.words import count_noun
 
 CLUSTER_CPUS = 64  # a guess, as a cluster may grow: it only decides how finely a run is cut
 
@@ -85,21 +84,17 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     folder = as_run_folder(path, "give a folder for the run")
     suite = _prepare_suite(text, watcher)
     grid = suite.grid
-    # Of three sizes only the block, in seeds, is for the life of a run: a resumed run makes the
-    # same tasks again. How many cells of several pairs share a task, and into which pieces one is
-    # cut while it waits, may differ by call.
-    workers = CLUSTER_CPUS if call.address is not None else call.cpus or usable_cpus()
-    together = _choose_together(suite, call, workers)
+    cpus = None if call.address is not None else call.cpus or usable_cpus()
+    chosen = blocks.most_cells(suite, cpus or CLUSTER_CPUS, cpus)
+    most = call.block or chosen
     damaged = find_damaged(folder) if "damaged" in call.kinds_again else ()
     has_record = folder.exists(FILE) and FILE not in damaged
-    record, record_notes = _record_call(
-        call, suite, folder, call.block or min(together, len(grid.seeds)), has_record
-    )
+    record, record_notes = _record_call(call, suite, folder, most, has_record)
     without = {Path(file).stem for file in damaged}
     published = read_published(folder, [*COLUMNS, "seconds"], without)
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
     rules = blocks.TaskRules(record.keep, suite.timeout, suite.demands)
-    tasks = blocks.Tasks(by_pair, record.block, rules, attempts, together=call.block or together)
+    tasks = blocks.Tasks(by_pair, most, rules, attempts)
     notes = (
         *pending_notes({pair.algorithm.title: pair.algorithm for pair in grid.pairs}.values()),
         *record_notes,
@@ -129,26 +124,12 @@ def _prepare_suite(text: SuiteText, watcher: Watcher) -> Suite:
     return suite
 
 
-def _choose_together(suite: Suite, call: Call, workers: int) -> int:
-    """How many cells share a task: as many as memory and the number of workers allow."""
-    limit = blocks.memory_limit(
-        suite, None if call.address is not None else call.cpus or usable_cpus()
-    )
-    # Beside a simulation little else counts that cells in lock step share.
-    simulates = any(problem.simulates for problem in suite.problems.values())
-    least = 1 if simulates else blocks.MIN_BLOCK
-    return min(
-        blocks.block_size(1, len(suite.grid.cells), workers, least, suite.grid.horizon), limit
-    )
-
-
 def _record_call(
     call: Call, suite: Suite, folder: RunFolder, block: int, has_record: bool
 ) -> tuple[Manifest, list[str]]:
     """Return what `run.json` will say with this call, and notes on it.
 
     Args:
-        block: of a new run.
         has_record: whether there is a `run.json` that is not to be removed.
     """
     grid, begun = suite.grid, invocation(list(suite.grid.command))
@@ -163,10 +144,4 @@ def _record_call(
         )
     else:
         refuse_foreign_folder(folder)
-    if call.block and call.block != record.block:
-        seeds_per_task = count_noun(record.block, "seed")
-        notes.append(
-            f"this run plays {seeds_per_task} per task, as it began; for another --block, give a "
-            "new --out"
-        )
     return record, notes

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from cbobench.errors import CbobenchError, CellFailure, show
@@ -26,7 +26,7 @@ from cbobench.play.task import (
     publish_cells,
     published_receipt,
 )
-from cbobench.play.watchdog import ReturnedTask, allowed_silence
+from cbobench.play.watchdog import allowed_silence
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.counter import RoundCounter
@@ -61,7 +61,7 @@ class Scheduler:
             executor,
             watcher,
         )
-        self.pace = Pace(plan.suite.problems, plan.measured)
+        self.pace = Pace(plan.measured)
         # A number is a task that is made when it is played.
         self.queue: deque[int | Task] = deque(range(len(plan.tasks)))
         self.rounds = plan.tasks.rounds  # that wait
@@ -132,13 +132,18 @@ class Scheduler:
         slots = self.executor.slots
         if len(self.queue) <= min(LONGEST_FIRST, LONGEST_FIRST_PER_SLOT * slots):
             tasks = [self._make_task(entry) for entry in self.queue]
-            longest = max(range(len(tasks)), key=lambda i: self.pace.expected(tasks[i]) or inf)
+            longest = max(range(len(tasks)), key=lambda i: self._expected(tasks[i]))
             self.queue = deque([tasks.pop(longest), *tasks])
-        task, *later_pieces = self.pace.pieces(
-            self._make_task(self.queue.popleft()), slots, self.rounds
-        )
-        self.queue.extendleft(reversed(later_pieces))
-        return task
+        task = self._make_task(self.queue.popleft())
+        count = self.pace.cells_at_once(task, slots, self.rounds)
+        if count < len(task.cells):
+            self.queue.appendleft(replace(task, cells=task.cells[count:]))
+        return replace(task, cells=task.cells[:count])
+
+    def _expected(self, task: Task) -> float:
+        """Seconds that a task will take; without end where nothing is known."""
+        seconds = self.pace.expected(task.pair, task.rounds)
+        return inf if seconds is None else seconds
 
     def _make_task(self, entry: int | Task) -> Task:
         return self.tasks[entry] if isinstance(entry, int) else entry
@@ -154,11 +159,6 @@ class Scheduler:
             case Receipt():
                 self._hear(task, answer)
                 yield answer
-            case ReturnedTask():
-                # It is longer than a task of unknown pace may be. Now its pace is known, and it is
-                # cut before its play.
-                self.pace.learn(task, answer.seconds, answer.rounds)
-                self._queue_again([task])
             case WorkerCrashed() if len(task.cells) > 1:
                 # One of its cells may be at fault. Half by half it is soon alone, and the others
                 # are played.
@@ -169,7 +169,7 @@ class Scheduler:
     def _hear(self, task: Task, receipt: Receipt) -> None:
         """Learn what a receipt says beside that its task is over."""
         if receipt.seconds is not None:
-            self.pace.learn(task, receipt.seconds, receipt.rounds)
+            self.pace.learn(task.pair, receipt.seconds, receipt.rounds)
         for text in receipt.notes:
             self.watcher.note(text)
         if receipt.printed and not self.print_noted:

@@ -13,9 +13,7 @@ from cbobench.algorithms.ckb import CKBUCB
 from cbobench.call import Call
 from cbobench.params import shared_values
 from cbobench.problems.rkhs import RKHS1D
-from cbobench.sweep.dry_run import try_pairs
 from cbobench.sweep.plan import plan
-from cbobench.watcher import SILENT
 from tests.helpers import assert_same_rows
 
 SUITE = """\
@@ -100,10 +98,3 @@ class Spoils(CKBUCB):
     def start(self, setting):
         setting.norm[:] *= 3
         super().start(setting)
-
-
-def test_a_block_is_tried_once_for_all_its_pairs(write_suite, tmp_path):
-    todo = plan(Call(write_suite(SUITE), out=tmp_path / "r", cpus=1))
-    estimates, estimated_count = try_pairs(todo, SILENT)
-    assert estimated_count == len(todo.suite.grid.pairs) == len(estimates)
-    assert len(todo.tasks.of_pairs()) == len(todo.tasks) == 10

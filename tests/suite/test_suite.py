@@ -404,34 +404,33 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pairs", "seeds", "cpus", "options", "size"),
+    ("seeds", "horizon", "workers", "most"),
     [
-        (5, 50, 2, {}, 50),
-        (1, 50, 2, {}, 25),
-        (5, 50, 64, {}, 10),
-        (5, 3, 2, {}, 3),
-        (5, 1000, 2, {}, 100),
-        (5, 1000, 2, {"horizon": 50}, 200),
-        (5, 9999, 2, {"horizon": 1}, 1000),
+        (50, 1000, 2, 50),
+        (50, 1000, 64, 10),
+        (500, 1000, 2, 100),
+        (500, 50, 1, 200),
+        (500, 1, 1, 1000),
     ],
 )
-def test_blocks(pairs, seeds, cpus, options, size):
-    assert blocks.block_size(pairs=pairs, seeds=seeds, cpus=cpus, **options) == size
+def test_a_task_has_as_many_cells_as_no_worker_idles_for(
+    write_suite, seeds, horizon, workers, most
+):
+    text = f"suite: s\nhorizon: {horizon}\nseeds: {seeds}\nproblems: [rkhs-1d]\n"
+    suite = load(write_suite(text + "algorithms: [ckb-ucb, random]\n"))
+    assert blocks.most_cells(suite, workers, 1) == most
 
 
-def test_tasks_are_seed_first_and_stable(write_suite):
-    grid = load(write_suite(GOOD), seeds=10).grid
-    by_pair = grid.cells.by_pair
+def test_tasks_are_seed_first_and_hold_each_cell_that_is_left_once(write_suite):
+    by_pair = load(write_suite(GOOD), seeds=10).grid.cells.by_pair
     tasks = blocks.Tasks(by_pair, 4)
-    assert [t.cells[0].seed for t in tasks] == [0, 0, 0, 4, 4, 4, 8, 8, 8]
-    done = {tasks[0].pair.title: [0, 1, 2, 3], tasks[4].pair.title: [5]}
-    left = [
-        pair_cells.only(~np.isin(pair_cells.seeds, done.get(pair_cells.pair.title, [])))
-        for pair_cells in by_pair
-    ]
-    tasks_left = {t.name: t for t in blocks.Tasks(left, 4)}
-    assert len(tasks_left) == 8
-    assert {t.name for t in tasks} - set(tasks_left) == {tasks[0].name, tasks[4].name}
+    assert [task.cells[0].seed // 4 for task in tasks] == [0, 0, 0, 1, 1, 1, 2, 2]
+    assert [len(task.cells) for task in tasks] == [4, 4, 4, 4, 4, 4, 2, 4], "two pairs share one"
+    assert {cell.id for task in tasks for cell in task.cells} == {
+        pair_cells.cell(i).id for pair_cells in by_pair for i in range(10)
+    }
+    (first, *_) = blocks.Tasks([by_pair[0].only(np.arange(10) > 6)], 4)
+    assert [cell.seed for cell in first.cells] == [7, 8, 9]
     halves = tasks[0].halves()
     assert [c.seed for half in halves for c in half.cells] == [0, 1, 2, 3]
 
@@ -462,7 +461,7 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
 )
 def test_blocks_of_boxes_are_smaller(write_suite, task, most):
     text = f"suite: s\nhorizon: 10\nseeds: 1000\nproblems:\n  - {task}\nalgorithms: [ckb-ucb]\n"
-    assert blocks.memory_limit(load(write_suite(text)), 1) == most
+    assert blocks.most_cells(load(write_suite(text)), 1, 1) == most
 
 
 SPREAD_OUT = """\

@@ -1,104 +1,61 @@
-"""Tasks are cut by measured time: what is known, what it costs, the end of a sweep, and what is
-given back.
+"""Tasks are handed out by measured time: what is known, what is not, and the end of a sweep.
 
 And benchmarks/scale/virtual.py in small: the real plan and scheduler in virtual time.
 """
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-
 import pytest
 
 import cbobench
 from benchmarks.scale import virtual
-from cbobench.algorithms.references import Random
 from cbobench.call import Call
-from cbobench.play import watchdog
-from cbobench.sweep import blocks as paces
+from cbobench.sweep import blocks
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from tests.helpers import assert_same_rows, cells
-from tests.sweep.helpers import scheduler_of
-
-
-@dataclass(kw_only=True)
-class Sleepy(Random):
-    """Takes a millisecond of wall time per replicate and round: nothing is shared."""
-
-    def ask(self, t):
-        time.sleep(0.001 * self.setting.replicates)
-        return super().ask(t)
 
 
 @pytest.fixture
-def first(small_suite, tmp_path):
-    """A plan, its first task (of 50 cells), and its pace."""
-    todo = plan(Call(small_suite(horizon=1000, seeds=50), out=tmp_path / "r", cpus=1))
-    return todo, todo.tasks[0], Pace(todo.suite.problems)
-
-
-def sizes(tasks):
-    return [len(task.cells) for task in tasks]
-
-
-def test_a_long_task_is_cut_into_pieces_of_half_a_minute(first):
-    _, task, pace = first
-    assert pace.expected(task) is None
-    assert [t.return_after for t in pace.pieces(task, 2, 10**9)] == [paces.RETURN_AFTER], (
-        "nothing is known: whole"
-    )
-    pace.learn(task, 100.0, task.rounds)
-    assert pace.expected(task) == pytest.approx(100.0)
-    pieces = pace.pieces(task, 2, 10**9)
-    assert sizes(pieces) == [12, 13, 12, 13]
-    assert [c for piece in pieces for c in piece.cells] == list(task.cells)
-    assert all(
-        pace.expected(piece) < paces.TASK_SECONDS and piece.return_after is None for piece in pieces
-    )
+def task(small_suite, tmp_path):
+    """A task of 50 cells."""
+    return plan(Call(small_suite(horizon=1000, seeds=50), out=tmp_path / "r", cpus=1)).tasks[0]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "slots", "waiting", "pieces"),
+    ("seconds", "slots", "waiting", "count"),
     [
-        pytest.param(20.0, 2, 10, 1, id="short"),
-        pytest.param(20.0, 2, 1, 4, id="shorter ones when a sweep ends"),
-        pytest.param(20.0, 1000, 1, 20, id="none below a second"),
-        pytest.param(20.0, 1, 1, 1, id="a worker alone waits for nobody"),
-        pytest.param(50 * 3000.0, 2, 10**9, 50, id="none without a cell"),
-        pytest.param(
-            1.5 * 1000 * paces.SHARED_ROUND[True],
-            100,
-            1,
-            1,
-            id="not where the block shares the cost",
-        ),
+        pytest.param(None, 2, 10**6, 10, id="nothing is known: a few"),
+        pytest.param(50.0, 2, 10**6, 50, id="short"),
+        pytest.param(100.0, 2, 10**6, 25, id="a minute at most"),
+        pytest.param(50 * 3000.0, 2, 10**6, 1, id="no less than a cell"),
+        pytest.param(20.0, 2, 1, 13, id="less when a sweep ends"),
+        pytest.param(20.0, 1000, 1, 3, id="not below a second"),
+        pytest.param(20.0, 1, 1, 50, id="a worker alone waits for nobody"),
     ],
 )
-def test_pieces_by_time_and_place_in_the_sweep(first, seconds, slots, waiting, pieces):
-    _, task, pace = first
-    pace.learn(task, seconds, task.rounds)
-    assert len(pace.pieces(task, slots, waiting * task.rounds)) == pieces
+def test_cells_are_handed_out_by_time_and_place_in_the_sweep(task, seconds, slots, waiting, count):
+    pace = Pace()
+    if seconds is not None:
+        pace.learn(task.pair, seconds, task.rounds)
+    assert pace.cells_at_once(task, slots, waiting * task.rounds) == count
 
 
 def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
     text = (
-        "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - random\n  - "
-        "ckb-ts\n"
+        "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - ckb-ts\n"
+        "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
     )
-    text += "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=1))
-    _, ts, first_task, second_task = todo.tasks
-    pace = Pace(todo.suite.problems)
-    pace.learn(first_task, 8.0, first_task.rounds)
-    assert (pace.expected(ts), pace.expected(second_task)) == (None, pytest.approx(8.0))
-    pace.learn(second_task, 2.0, second_task.rounds)
-    assert (pace.expected(first_task), pace.expected(second_task)) == (
-        pytest.approx(8.0),
-        pytest.approx(2.0),
-    )
+    other, first, second = (pair_cells.pair for pair_cells in todo.tasks.by_pair)
+    pace = Pace([(first, 8.0, 400)])
+    assert [pace.expected(pair, 100) for pair in (other, first, second)] == [None, 2.0, 2.0]
+    assert pace.total(todo.tasks) is None
+    pace.learn(second, 2.0, 400)
+    pace.learn(other, 4.0, 400)
+    assert [pace.expected(pair, 100) for pair in (other, first, second)] == [1.0, 2.0, 0.5]
+    assert pace.total(todo.tasks) == 14.0
 
 
 def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
@@ -107,8 +64,8 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     """
     suite = small_suite(horizon=60, seeds=8)
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
-    monkeypatch.setattr(Pace, "_least", lambda pace, task: 2.0)
-    monkeypatch.setattr(paces, "TASK_SECONDS", 1e-9)
+    for name in ("TASK_SECONDS", "LEAST_SECONDS", "LEAST_ROUND"):
+        monkeypatch.setattr(blocks, name, 1e-9)
     early, first = (
         plan(Call(suite, out=tmp_path / "cut", cpus=0, block=4, budget=budget))
         for budget in (None, "0.001cpus")
@@ -121,25 +78,6 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     assert len(files) > 6, "it was cut"
     assert len(cells(tmp_path / "cut")) == 24
     assert_same_rows(tmp_path / "whole", tmp_path / "cut")
-
-
-def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
-    """The whole task would be lost with its machine; what it played until then is."""
-    monkeypatch.setattr(watchdog, "TRIAL", 0.1)
-    monkeypatch.setattr(paces, "RETURN_AFTER", 1.0)
-    monkeypatch.setattr(paces, "TASK_SECONDS", 0.5)
-    text = (
-        "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\nalgorithms: "
-        "['tests.sweep.test_pace:Sleepy']\n"
-    )
-    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, block=24))
-    assert sizes(todo.tasks) == [24]
-    receipts = list(scheduler_of(todo).play())
-    assert len(receipts) >= 3
-    assert sum(receipt.ok for receipt in receipts) == 24
-    assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), (
-        "nothing of the first try is left"
-    )
 
 
 @pytest.mark.parametrize("cpus", [pytest.param(1, marks=pytest.mark.long), 100])

@@ -275,19 +275,6 @@ def test_cells_of_a_simulator_are_cut_for_all_workers(counted, tmp_path):
     assert sizes(12, SUITE | {"problems": ["rkhs-1d"]}) == [6, 6], "negative control"
 
 
-def test_another_block_is_refused_in_words(counted, tmp_path):
-    play(tmp_path / "run")
-    second_plan = plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=1))
-    assert (
-        "this run plays 2 seeds per task, as it began; for another --block, give a new --out"
-        in second_plan.notes
-    )
-    assert (
-        plan(Call(SUITE, out=tmp_path / "run", cpus=0, block=2)).notes
-        == plan(Call(SUITE, out=tmp_path / "run", cpus=0)).notes
-    )
-
-
 QUIET = """
 import os, time
 from dataclasses import dataclass
