@@ -20,7 +20,7 @@ from cbobench.play.process import Traces
 from cbobench.processes import address_space_limit, run_apart
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
-from cbobench.sweep.cluster import Code
+from cbobench.sweep.cluster import EXCLUDED, Code
 from cbobench.threads import has_lingering_threads, pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
@@ -121,8 +121,8 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         options["address"] = address
     runtime: dict[str, Any] = {}
     # as modules, for a job of Ray's may have a working folder of its own
-    if code is not None and code.files:
-        runtime["py_modules"] = code.copy_to(folder / "modules")
+    if code is not None and code.sent:
+        runtime |= {"py_modules": list(code.sent), "excludes": EXCLUDED}
     if address is not None:
         runtime["worker_process_setup_hook"] = _arithmetic_hook(os.environ.get(CHOICE))
     if runtime:

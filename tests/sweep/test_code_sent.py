@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.results.source import look_again, source_hash
+from cbobench.results.source import look_again
 from cbobench.sweep import cluster
 
 CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Random):\n    pass\n"
@@ -31,38 +32,18 @@ def user_modules(tmp_path, monkeypatch):
     look_again()
 
 
-def sources(name):
-    return {("rkhs-1d", name): source_hash("rkhs-1d", name)}
-
-
-def test_a_module_goes_with_what_it_imports_and_no_more(user_modules):
-    (user_modules / "solo.py").write_text(CLASS.format(more="import beside\nimport numpy\n"))
+def test_what_cells_import_is_sent_or_else_looked_for(user_modules):
+    """Single modules, and whole packages; nothing that is installed."""
+    (user_modules / "solo.py").write_text(CLASS.format(more="import beside, whole\nimport numpy\n"))
     (user_modules / "beside.py").write_text("A = 1\n")
     (user_modules / "other.py").write_text("A = 1\n")
-    (user_modules / "large.npz").write_bytes(bytes(100))
-    files = cluster.collect_code(sources("solo:X"), ship=True).files
-    assert {name for name in files if not name.startswith("cbobench/")} == {"solo.py", "beside.py"}
-    assert {"cbobench/gp/confidence.py", "cbobench/problems/measured/tuning.csv"} <= {*files}
-    assert not [name for name in files if "__pycache__" in name or name.endswith(".pyc")]
-    assert cluster.collect_code(sources("solo:X"), ship=False).files == {}
-
-
-def test_of_a_package_all_goes_that_may_be_code(user_modules, tmp_path):
-    package = user_modules / "whole"
-    for place in ("data", "runs/r", "tests", ".git", "venv/bin", "more", "code/data"):
-        (package / place).mkdir(parents=True)
-        (package / place / "file.py").write_text("A = 1\n")
-    (package / "__init__.py").write_text(CLASS.format(more="from whole.code.data import file\n"))
-    (package / "table.json").write_text("{}")
-    code = cluster.collect_code(sources("whole:X"), ship=True)
-    sent = {name for name in code.files if not name.startswith("cbobench/")}
-    assert sent == {
-        f"whole/{name}"
-        for name in ("__init__.py", "table.json", "more/file.py", "code/data/file.py")
-    }
-    tops = code.copy_to(tmp_path / "out")
-    assert tops == [str(tmp_path / "out" / "cbobench"), str(tmp_path / "out" / "whole")]
-    assert (tmp_path / "out" / "whole" / "code" / "data" / "file.py").read_text() == "A = 1\n"
+    (user_modules / "whole").mkdir()
+    (user_modules / "whole" / "__init__.py").write_text("A = 1\n")
+    pairs = [("rkhs-1d", "solo:X")]
+    ours = str(Path(cbobench.__file__).parent)
+    theirs = [str(user_modules / name) for name in ("beside.py", "solo.py", "whole")]
+    assert cluster.collect_code(pairs, ship=True) == cluster.Code(sent=sorted([ours, *theirs]))
+    assert cluster.collect_code(pairs, ship=False) == cluster.Code(folders=[str(user_modules)])
 
 
 def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
@@ -73,7 +54,7 @@ def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
     with pytest.raises(
         Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"
     ):
-        cluster.collect_code({("rkhs-1d", "zipped:X"): ""}, ship=True)
+        cluster.collect_code([("rkhs-1d", "zipped:X")], ship=True)
     with pytest.raises(
         Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"
     ):
