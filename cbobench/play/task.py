@@ -24,16 +24,19 @@ from cbobench.float_state import float_controls
 from cbobench.play.block import RoundRows, start, summaries
 from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
 from cbobench.play.isolation import captured_output, default_warnings, isolate_play
-from cbobench.play.play import Play
+from cbobench.play.play import Observer, Play
 from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
 from cbobench.play.watchdog import (
     Count,
     NoWatchdog,
+    ReturnedTask,
+    TaskReturned,
     Watchdog,
     read_stacks,
     stacks_path,
     watch_forks,
     watch_play,
+    watch_speed,
 )
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import Simulator
@@ -70,6 +73,8 @@ class Task:
         source, libraries: the required code (see `cbobench.results.source`).
         attempt: 1, or more if cells are played again.
         timeout: seconds per cell, None if the suite sets none.
+        return_after: seconds; a task that will take longer is returned soon after its start
+            (`ReturnedTask`).
         demand: CPUs and memory that it needs.
     """
 
@@ -79,6 +84,7 @@ class Task:
     libraries: str
     attempt: int = 1
     timeout: float | None = None
+    return_after: float | None = None
     demand: Demand = ONE
 
     @cached_property
@@ -228,7 +234,7 @@ def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
 
 def play_task_on_worker(
     problem: Problem, task: Task, folder: RunFolder, count: Count | None = None
-) -> Receipt | WorkerCrashed:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     """`play_task` on a worker, after checking that it has the driver's code.
 
     Raises:
@@ -249,7 +255,7 @@ def play_task(
     folder: RunFolder,
     report: Path | None = None,
     count: Count | None = None,
-) -> Receipt | WorkerCrashed:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     """Play a task and publish its rounds, then its cells.
 
     The cells advance in lock step. If anything is raised, each cell is played alone with the same
@@ -274,7 +280,7 @@ def play_task(
 
 def _play_task(
     problem: Problem, task: Task, folder: RunFolder, guard: _Guard
-) -> Receipt | WorkerCrashed:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     # All cells in lock step, which is many times faster than one by one.
     rows: CellRows | None = None
     began = time.monotonic()
@@ -282,6 +288,8 @@ def _play_task(
         try:
             with guard.over(task.cells) as watch:
                 rows = _play_block(problem, task, folder, watch)
+        except TaskReturned as returned:
+            return returned.answer
         except StoreFailure:  # not the fault of a cell
             raise
         # what made the change is loaded now, or changes it in each cell for itself
@@ -387,7 +395,13 @@ def _publish(
     folder.publish(f"{kind}/{task.name}.parquet", write)
 
 
-def _play_rounds(task: Task, play: Play, rounds: RoundRows, write_table: WriteTable) -> CellRows:
+def _play_rounds(
+    task: Task,
+    play: Play,
+    rounds: RoundRows,
+    write_table: WriteTable,
+    observers: Sequence[Observer] = (),
+) -> CellRows:
     """Play cells of a task up to the horizon, and write their rounds."""
     digests = Digests()
 
@@ -396,7 +410,7 @@ def _play_rounds(task: Task, play: Play, rounds: RoundRows, write_table: WriteTa
         digests.add(table)
         write_table(table)
 
-    for chunk in play.chunks([watch_forks()]):
+    for chunk in play.chunks([watch_forks(), *observers]):
         rounds.add(chunk)
         if rounds.full:
             write_waiting()
@@ -417,12 +431,16 @@ def _play_block(
     rounding = float_controls()
     play, rounds = start(problem, task.cells, task.horizon, task.keep)
     watch.follow(play)
+    return_after = task.return_after
     rows: CellRows = []
+    observers = (
+        [] if return_after is None else [watch_speed(return_after, task.horizon, len(task.cells))]
+    )
 
     def play_rounds(write_table: WriteTable) -> None:
         nonlocal rows
         try:
-            rows = _play_rounds(task, play, rounds, write_table)
+            rows = _play_rounds(task, play, rounds, write_table, observers)
             # Within the write, so that nothing is published if a play has changed the rounding.
             refuse_changed_rounding(rounding)
         finally:

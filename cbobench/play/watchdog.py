@@ -15,6 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -31,6 +33,7 @@ TICK = 5.0
 REPORT_SECONDS = 1.0  # between two reports of the rounds played
 # seconds that a worker may say nothing beyond those in which its watchdog ends it
 SILENCE_MARGIN = 60.0
+TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
 SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGALRM)  # unused by other code
 
 
@@ -249,6 +252,45 @@ def read_stacks(folder: RunFolder, task: str) -> str:
             text = path.read_text(errors="replace")
         path.unlink()
     return text if len(text.splitlines()) > 1 else ""
+
+
+@dataclass(frozen=True)
+class ReturnedTask:
+    """A task that is returned to be cut: the seconds and seed-rounds played so far."""
+
+    seconds: float
+    rounds: int
+
+
+class TaskReturned(Exception):
+    """Ends a play with an answer."""
+
+    def __init__(self, answer: ReturnedTask) -> None:
+        super().__init__(str(answer))
+        self.answer = answer
+
+
+def watch_speed(allowed: float, horizon: int, cells: int) -> Observer:
+    """Return what measures a play once, early, and ends it (`TaskReturned`) if it is too slow.
+
+    A task of hours would be lost whole with its machine. The few seconds played here are discarded.
+
+    Args:
+        allowed: seconds.
+        horizon, cells: rounds of the play, and its cells.
+    """
+    began = time.monotonic()
+    measure_at = began + TRIAL
+
+    def observe(t: int) -> None:
+        nonlocal measure_at
+        current_time = time.monotonic()
+        if current_time > measure_at:
+            measure_at = inf  # measured only once: later, more would be lost
+            if (current_time - began) * horizon > allowed * t:
+                raise TaskReturned(ReturnedTask(current_time - began, t * cells))
+
+    return observe
 
 
 def watch_forks() -> Observer:

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +33,14 @@ MOST_CELLS, MOST_ON_BOXES = 100, 50  # of a task; on finite sets 100 are 10 % fa
 # seed-rounds of a task, which may have more cells for them, up to so many: beside tiny cells, what
 # a task costs itself is much
 SHORT_ROUNDS, MOST_SHORT_CELLS = 10_000, 1000
-FEWEST_CELLS = 10  # that are worth a task, although workers idle, and tell how long a cell takes
+FEWEST_CELLS = 10  # that are worth a task, although workers idle
 # bytes that the posteriors of one block may hold, with half of what they share
 BLOCK_MEMORY = 2**29
 CELL_MEMORY = 2**32  # and those of one cell
 
 TASK_SECONDS = 60.0  # of work: what a lost machine takes with it
+# seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
+RETURN_AFTER = 300.0
 LEAST_SECONDS = 1.0  # of a task at the end of a sweep
 # seconds of its rounds at least: in shorter ones much is what cells in lock step share
 LEAST_ROUND = 1e-3
@@ -74,13 +75,10 @@ def most_cells(suite: Suite, workers: int, cpus: int | None) -> int:
         needed = memory_of(pair, problem, horizon) + recorded
         shared = choice.shared_memory(problem.actions)
         if needed > CELL_MEMORY:
-            if 2 * recorded > needed:
-                remedy = "set record: {rounds: 1000}"
-            else:
-                remedy = f"lower the horizon, or {'fewer actions' if is_finite else 'set grid'}"
             raise Misuse(
                 f"{pair.label} would need {needed / 1e9:.0f} GB per cell at T = {horizon:,}; "
-                f"allowed: {CELL_MEMORY / 1e9:.0f}; {remedy}"
+                f"allowed: {CELL_MEMORY / 1e9:.0f}; lower the horizon, or set record: "
+                "{rounds: 1000}, or take fewer actions (on a box: set grid)"
             )
         if cpus is not None and needed + shared > machine_memory():
             raise Misuse(
@@ -165,7 +163,7 @@ class TaskRules:
     demands: Mapping[str, Demand] = field(default_factory=dict)
 
 
-class Tasks(Sequence[Task]):
+class Tasks:
     """Tasks that play some cells, each made when it is asked for: a million cells take the memory
     of their order.
 
@@ -219,14 +217,10 @@ class Tasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | list[Task]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        index = range(len(self))[index]
+    def __iter__(self) -> Iterator[Task]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, index: int) -> Task:
         rows = self._order[self._starts[index] : self._starts[index + 1]]
         pairs = np.searchsorted(self._ends, rows, side="right")
         cells = [
@@ -241,7 +235,7 @@ class Tasks(Sequence[Task]):
             self.libraries[pair.algorithm.name],
             1 if self.attempts is None else 1 + int(self.attempts[rows].max()),
             self.rules.timeout,
-            self.rules.demands.get(pair.algorithm.title, ONE),
+            demand=self.rules.demands.get(pair.algorithm.title, ONE),
         )
 
     def without(self, published: PublishedCells) -> Tasks:
@@ -308,10 +302,9 @@ class Pace:
             work += seconds
         return work
 
-    def cells_at_once(self, task: Task, slots: int, waiting: int) -> int:
-        """How many cells of a task to hand out: those of about a minute, fewer when a sweep ends.
-
-        Of a task of which nothing is known, a few are played first.
+    def first_part(self, task: Task, slots: int, waiting: int) -> Task:
+        """The cells of a task to hand out: of about a minute, fewer when a sweep ends; all where
+        nothing is known, but it is returned where they take too long.
 
         Args:
             slots: how many tasks are played at a time.
@@ -320,13 +313,14 @@ class Pace:
         cells = len(task.cells)
         seconds = self.expected(task.pair, task.rounds)
         if seconds is None:
-            return cells if cells <= 2 * FEWEST_CELLS else FEWEST_CELLS
+            return replace(task, return_after=RETURN_AFTER if cells > 1 else None)
         wanted = TASK_SECONDS
         if slots > 1:  # a worker alone waits for nobody
             left = seconds * max(1.0, waiting / task.rounds)  # as if all were like this one
             wanted = min(wanted, left / (TASKS_PER_WORKER * slots))
         wanted = max(wanted, LEAST_SECONDS, LEAST_ROUND * task.horizon)
-        return math.ceil(cells / max(1, math.ceil(seconds / wanted)))
+        count = math.ceil(cells / max(1, math.ceil(seconds / wanted)))
+        return replace(task, cells=task.cells[:count], return_after=None)
 
 
 def _keys(pair: Pair) -> tuple[tuple[str, ...], ...]:

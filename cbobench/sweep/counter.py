@@ -8,8 +8,7 @@ from cbobench.play.task import Receipt
 from cbobench.sweep.blocks import Tasks
 from cbobench.sweep.executors import Executor
 
-# share of the rounds from which on their speed alone counts: the first ones cost less, or wait
-# longer
+# share of the rounds that what was expected stands for: the first ones cost less, or wait longer
 TRUSTED = 0.05
 
 
@@ -56,13 +55,13 @@ class RoundCounter:
     def seconds_left(self) -> float | None:
         """Seconds left at the mean speed so far.
 
-        Until a share of `TRUSTED` is played, the less of it counts what was expected, the more is
-        played. Where nothing was expected, None before the first rounds.
+        What was expected counts as `TRUSTED` of all rounds, played before. Where nothing was
+        expected, None before the first rounds.
         """
+        share = 0.0 if self.expected is None else TRUSTED
         rounds = self.rounds
-        if self.expected is None and not rounds:
+        known = rounds + share * self.total
+        if not known:
             return None
-        played, left = rounds / max(1, self.total), self.total - rounds
-        trust = 1.0 if self.expected is None else min(1.0, played / TRUSTED)
-        seconds = 0.0 if not rounds else trust * (time.monotonic() - self.began) * left / rounds
-        return seconds + (1 - trust) * (self.expected or 0.0) * (1 - played)
+        seconds = time.monotonic() - self.began + share * (self.expected or 0.0)
+        return seconds * (self.total - rounds) / known

@@ -28,7 +28,6 @@ from cbobench.play.task import Task
 from cbobench.play.watchdog import watch_play
 from cbobench.problems.base import Actions, Feedback, Problem
 from cbobench.problems.simulator import Simulator
-from cbobench.results.compact import MANY
 from cbobench.results.manifest import count_recorded
 from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Cell
@@ -119,8 +118,7 @@ def _describe_disk(plan: Plan) -> str:
         recorded = count_recorded(pair_cells.horizon, plan.record.keep)
         size += len(pair_cells) * recorded * (NUMBER_BYTES * numbers + METRIC_BYTES)
     disk = f"{size / 1e6:.0f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
-    merged = ", merged when the run ends" if len(plan.tasks) > MANY else ""
-    return f"disk: about {disk} in {count_noun(2 * len(plan.tasks), 'file')}{merged}"
+    return f"disk: about {disk} in {count_noun(2 * len(plan.tasks), 'file')}"
 
 
 def try_pairs(plan: Plan, watcher: Watcher) -> dict[str, Cost]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cbobench.call import Call
 from cbobench.errors import CbobenchError
 from cbobench.play.task import Receipt, Task, WorkerCrashed
+from cbobench.play.watchdog import ReturnedTask
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.cluster import Code
@@ -27,7 +28,7 @@ class Report(NamedTuple):
     stamp: int = 0
 
 
-Answer = Receipt | WorkerCrashed
+Answer = Receipt | WorkerCrashed | ReturnedTask
 
 
 class Refused(NamedTuple):

@@ -31,7 +31,7 @@ from typing import Any
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
-from cbobench.play.watchdog import reporting
+from cbobench.play.watchdog import ReturnedTask, reporting
 from cbobench.problems.base import Problem
 from cbobench.processes import adopt_orphans, close_sockets_in_forks, end_programs
 from cbobench.results.folder import RunFolder
@@ -269,7 +269,7 @@ class RayClient:
         folders = () if join.code is None else join.code.folders
         self.rounds = rounds = RoundBoard()
 
-        def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed:
+        def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | ReturnedTask:
             return play_on_ray(problem, task, folders, place, folder, rounds)
 
         self.problems = {title: ray.put(problem) for title, problem in join.problems.items()}
@@ -368,7 +368,7 @@ def play_on_ray(
     place: str | None,
     folder: RunFolder,
     rounds: RoundBoard,
-) -> Receipt | WorkerCrashed:
+) -> Receipt | WorkerCrashed | ReturnedTask:
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one
     of the folders.
     """

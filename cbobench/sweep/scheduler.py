@@ -26,7 +26,7 @@ from cbobench.play.task import (
     publish_cells,
     published_receipt,
 )
-from cbobench.play.watchdog import allowed_silence
+from cbobench.play.watchdog import ReturnedTask, allowed_silence
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.counter import RoundCounter
@@ -135,10 +135,10 @@ class Scheduler:
             longest = max(range(len(tasks)), key=lambda i: self._expected(tasks[i]))
             self.queue = deque([tasks.pop(longest), *tasks])
         task = self._make_task(self.queue.popleft())
-        count = self.pace.cells_at_once(task, slots, self.rounds)
-        if count < len(task.cells):
-            self.queue.appendleft(replace(task, cells=task.cells[count:]))
-        return replace(task, cells=task.cells[:count])
+        part = self.pace.first_part(task, slots, self.rounds)
+        if len(part.cells) < len(task.cells):
+            self.queue.appendleft(replace(task, cells=task.cells[len(part.cells) :]))
+        return part
 
     def _expected(self, task: Task) -> float:
         """Seconds that a task will take; without end where nothing is known."""
@@ -159,6 +159,10 @@ class Scheduler:
             case Receipt():
                 self._hear(task, answer)
                 yield answer
+            case ReturnedTask():
+                # Now its pace is known, and it is handed out in parts.
+                self.pace.learn(task.pair, answer.seconds, answer.rounds)
+                self._queue_again([task])
             case WorkerCrashed() if len(task.cells) > 1:
                 # One of its cells may be at fault. Half by half it is soon alone, and the others
                 # are played.

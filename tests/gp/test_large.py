@@ -179,7 +179,7 @@ def suite(tmp_path, problem, algorithm, horizon="5"):
         (
             "rkhs-1d",
             "random",
-            r"16 GB per cell .*; set record: \{rounds: 1000\}",
+            r"16 GB per cell .*record: \{rounds: 1000\}",
             "1000000000\nrecord: all",
         ),
         (

@@ -12,7 +12,6 @@ import secrets
 import shutil
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +19,6 @@ import cbobench
 from cbobench import arithmetic
 from cbobench.arithmetic import BEYOND, PORTABLE, reason_against
 from cbobench.cli import main
-from cbobench.sweep import ray_executor
 from tests.helpers import assert_same_rows
 from tests.sweep.heads import NODE, free_port, head
 
@@ -249,14 +247,3 @@ def test_a_cluster_that_starts_without_cpus_grows_to_all_it_may_have(
         )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(list((tmp_path / "begun").iterdir())) == 24
-
-
-def test_only_nodes_that_live_are_counted():
-    nodes = [
-        {"Alive": alive, "Resources": cpus}
-        for alive, cpus in [(True, {"CPU": 2.0}), (True, {}), (False, {})]
-    ]
-    client = SimpleNamespace(ray=SimpleNamespace(nodes=lambda: nodes))
-    assert ray_executor.RayClient.cpus(client) == 2
-    nodes[2]["Resources"], nodes[0]["Alive"] = {"CPU": 8.0}, False
-    assert ray_executor.RayClient.cpus(client) == 1, "at least 1"

@@ -4,8 +4,6 @@ played.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -83,11 +81,11 @@ def test_pairs_are_tried_as_far_as_there_is_time(write_suite, tmp_path, monkeypa
     expected = [ROUND * (1 + growth * 100) for growth in (0.0, 0.3, 0.001, 0.002)]
     seconds = [costs[pair_cells.pair.title].seconds for pair_cells in todo.tasks.by_pair]
     assert seconds == pytest.approx(expected, rel=0.1)
-    answers = iter([dry_run.Cost(1.0), dry_run.Cost(3.0)])
-    monkeypatch.setattr(dry_run, "try_task", lambda *arguments: next(answers, None))
-    costs = dry_run.try_pairs(todo, SILENT).values()
-    assert sorted(cost.seconds for cost in costs) == [1.0, 2.0, 2.0, 3.0], (
-        "the others have the mean"
+    monkeypatch.setattr(dry_run, "try_task", lambda *words: costs.popitem()[1] if costs else None)
+    costs = {"b": dry_run.Cost(1.0), "a": dry_run.Cost(3.0)}
+    estimated = dry_run.try_pairs(todo, SILENT).values()
+    assert sorted(cost.seconds for cost in estimated) == [1.0, 2.0, 2.0, 3.0], (
+        "the others: the mean"
     )
 
 
@@ -131,91 +129,33 @@ def test_what_cannot_be_tried_is_named_and_not_0_s(write_suite, tmp_path):
     assert f": {__name__}:Refusing\n" in lines
 
 
-@dataclass(kw_only=True)
-class Late(Random):
-    """Costs nothing for ten rounds, and then a second of CPU time in each."""
-
-    def ask(self, t):
-        spent[0] += float(t > 10)
-        return super().ask(t)
-
-
-@pytest.mark.usefixtures("own_clock")
-def test_it_may_err_by_a_factor_of_two_and_says_so(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 200\nseeds: 1\nproblems: [rkhs-1d]\n"
-    text += "algorithms: ['tests.sweep.test_dry_run:Late']\n"
-    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    cost = cost_of(todo, np.inf)
-    assert not cost.is_bound
-    assert 190 / 2 < cost.seconds * 200 < 190 * 2
-    assert "; it may take twice that, or half\n" in dry_run.estimate(todo, 0, SILENT)
-
-
 def cost_of(todo, seconds):
     return dry_run.try_task(*todo.suite.problems.values(), todo.tasks[0], None, seconds)
 
 
 @dataclass(kw_only=True)
-class Elsewhere(Random):
-    """Computes in a program of its own, for a twentieth of a second of CPU time."""
-
-    def ask(self, t):
-        subprocess.run(
-            [sys.executable, "-c", "import time\nwhile time.process_time() < 0.05: pass"],
-            check=True,
-        )
-        return super().ask(t)
-
-
-def test_what_a_method_computes_in_a_program_is_not_free(write_suite, tmp_path):
-    text = (
-        "suite: t\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: "
-        "['tests.sweep.test_dry_run:Elsewhere']\n"
-    )
-    assert cost_of(plan(Call(write_suite(text), out=tmp_path / "r", cpus=0)), np.inf).seconds > 0.05
-
-
-@dataclass(kw_only=True)
 class Fitting(Random):
-    """Costs as much as it has observations, and ten times that whenever it fits a model; counts
-    what it is asked.
-    """
+    """Costs as much as it has observations, and ten times that whenever it fits a model."""
 
     shared: bool = param(False, "whether a block costs no more than a seed")
-    questions = 0
-
-    def ask(self, t):
-        Fitting.questions += 1
-        spent[0] += ROUND / 10 * t * self._seeds()
-        return super().ask(t)
-
-    def _seeds(self):
-        return 1 if self.shared else self.setting.replicates
 
     def tell(self, t, actions, feedback):
-        spent[0] += ROUND / 10 * t * self._seeds() * (10 if t % 7 == 0 else 1)
+        seeds = 1 if self.shared else self.setting.replicates
+        spent[0] += ROUND / 10 * t * seeds * (10 if t % 7 == 0 else 1)
         super().tell(t, actions, feedback)
 
 
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize(
-    ("problem", "shared", "too_dear"),
-    [("rkhs-1d", False, 1), ("rkhs-1d", True, 1), ("gramacy", False, 1), ("gramacy", True, 8)],
-)
-def test_late_rounds_follow_made_up_data_and_blocks_share(
-    write_suite, tmp_path, problem, shared, too_dear
-):
-    text = f"suite: t\nhorizon: 400\nseeds: 8\nproblems: [{problem}]\n"
+@pytest.mark.parametrize("shared", [False, True])
+def test_rounds_follow_made_up_data_and_blocks_share(write_suite, tmp_path, shared):
+    text = "suite: t\nhorizon: 400\nseeds: 8\nproblems: [rkhs-1d]\n"
     text += f"algorithms: ['tests.sweep.test_dry_run:Fitting': {{shared: {str(shared).lower()}}}]\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    Fitting.questions = 0
-    cost = cost_of(todo, np.inf)
-    assert Fitting.questions < 20, "rounds in which it chose, of 400"
-    before = spent[0]
+    cost, before = cost_of(todo, np.inf), spent[0]
     play, _ = start(*todo.suite.problems.values(), todo.tasks[0].cells, 400, None)
     for _ in play:
         pass
-    truth = (spent[0] - before) * too_dear
+    truth = spent[0] - before
     assert truth / 2 < cost.seconds * 8 * 400 < truth * 2
 
 

@@ -5,16 +5,22 @@ And benchmarks/scale/virtual.py in small: the real plan and scheduler in virtual
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+
 import pytest
 
 import cbobench
 from benchmarks.scale import virtual
+from cbobench.algorithms.references import Random
 from cbobench.call import Call
+from cbobench.play import watchdog
 from cbobench.sweep import blocks
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from tests.helpers import assert_same_rows, cells
+from tests.sweep.helpers import scheduler_of
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def task(small_suite, tmp_path):
 @pytest.mark.parametrize(
     ("seconds", "slots", "waiting", "count"),
     [
-        pytest.param(None, 2, 10**6, 10, id="nothing is known: a few"),
+        pytest.param(None, 2, 10**6, 50, id="nothing is known"),
         pytest.param(50.0, 2, 10**6, 50, id="short"),
         pytest.param(100.0, 2, 10**6, 25, id="a minute at most"),
         pytest.param(50 * 3000.0, 2, 10**6, 1, id="no less than a cell"),
@@ -39,7 +45,9 @@ def test_cells_are_handed_out_by_time_and_place_in_the_sweep(task, seconds, slot
     pace = Pace()
     if seconds is not None:
         pace.learn(task.pair, seconds, task.rounds)
-    assert pace.cells_at_once(task, slots, waiting * task.rounds) == count
+    part = pace.first_part(task, slots, waiting * task.rounds)
+    assert part.cells == task.cells[:count]
+    assert part.return_after == (blocks.RETURN_AFTER if seconds is None else None)
 
 
 def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
@@ -78,6 +86,33 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     assert len(files) > 6, "it was cut"
     assert len(cells(tmp_path / "cut")) == 24
     assert_same_rows(tmp_path / "whole", tmp_path / "cut")
+
+
+@dataclass(kw_only=True)
+class Sleepy(Random):
+    """Takes a millisecond of wall time per replicate and round: nothing is shared."""
+
+    def ask(self, t):
+        time.sleep(0.001 * self.setting.replicates)
+        return super().ask(t)
+
+
+def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
+    """The whole task would be lost with its machine; what it played until then is."""
+    monkeypatch.setattr(watchdog, "TRIAL", 0.1)
+    monkeypatch.setattr(blocks, "RETURN_AFTER", 1.0)
+    monkeypatch.setattr(blocks, "TASK_SECONDS", 0.5)
+    monkeypatch.setattr(blocks, "LEAST_SECONDS", 0.5)
+    text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\n"
+    text += f"algorithms: ['{__name__}:Sleepy']\n"
+    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, block=24))
+    assert len(todo.tasks) == 1
+    receipts = list(scheduler_of(todo).play())
+    assert len(receipts) >= 3
+    assert sum(receipt.ok for receipt in receipts) == 24
+    assert len(list((tmp_path / "r" / "rounds").iterdir())) == len(receipts), (
+        "nothing of the first try is left"
+    )
 
 
 @pytest.mark.parametrize("cpus", [pytest.param(1, marks=pytest.mark.long), 100])
