@@ -188,18 +188,3 @@ def address_space_limit() -> float:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         return inf if limit == resource.RLIM_INFINITY else limit / 1024
     return inf
-
-
-class Programs:
-    """Whether the programs that were started since are over. To ask costs microseconds where none
-    was started.
-    """
-
-    def __init__(self) -> None:
-        self.waited_for = resource.getrusage(resource.RUSAGE_CHILDREN)
-
-    def left(self) -> list[int]:
-        """Return those that run."""
-        if not _has_children() and self.waited_for == resource.getrusage(resource.RUSAGE_CHILDREN):
-            return []
-        return find_programs(os.getpid())

@@ -17,6 +17,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from shutil import which
 from types import ModuleType
@@ -24,9 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from cbobench.errors import Advice, Misuse, one_line, reraise_stop, show, unknown
-from cbobench.float_state import preserved_float_state
-from cbobench.surroundings import Surroundings
+from cbobench.errors import Misuse, one_line, reraise_stop, show, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,6 +36,8 @@ C = TypeVar("C", bound=type)
 SET_PATH = 'import sys; sys.path[:] = sys.argv.pop(1).split("\\n")\n'
 OWN = "or your own as module:Class"  # what else a name may be
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+IMPORTED: set[str] = set()
+"""Top-level modules of others that this process has imported for a name (see `find_stranger`)."""
 
 
 class Registry:
@@ -198,6 +199,12 @@ class Registry:
         self._discovered = True
 
 
+def find_stranger(path: str) -> str:
+    """Return the top-level module of an import path, or of a module; "" for ours."""
+    top = path.partition(":")[0].partition(".")[0]
+    return "" if top == PACKAGE else top
+
+
 def package_of(entry: EntryPoint) -> str:
     """Return the name of the package that states an entry point."""
     return str(entry.dist.name) if entry.dist is not None else "that states it"
@@ -271,19 +278,16 @@ def import_object(
 def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleType:
     """Import a module; see `import_object`."""
     find_beside(name, location, beside)
-    surroundings = Surroundings()
+    IMPORTED.update({find_stranger(name)} - {""})
     try:
-        try:
-            # Its rules, its way to round, and functions that it replaces must not affect other
-            # cells.
-            with np.errstate(), warnings.catch_warnings(), preserved_float_state():
-                return importlib.import_module(name)
-        finally:
-            if names := surroundings.put_back(noted=False):
-                warnings.warn(
-                    Advice(f"{name} replaces {', '.join(names)} for all code; it is put back"),
-                    stacklevel=2,
-                )
+        # what it prints is no part of a table
+        with (
+            chdir("."),
+            np.errstate(),
+            warnings.catch_warnings(),
+            redirect_stdout(sys.stderr),
+        ):
+            return importlib.import_module(name)
     except BaseException as error:  # a user's module may raise any error
         reraise_stop(error)
         # Of the module itself or a package above it, not of one that it imports.

@@ -177,7 +177,8 @@ class VirtualExecutor(RayExecutor):
 
     def send(self, message: Submit) -> None:
         """What the driver says; the task need not be unpickled where it is known."""
-        self.client.submit(message.name, message.title, message.demand, self.flight[message.name])
+        task = self.flight[message.name]
+        self.client.submit(message.name, message.title, message.demand, message.company, task)
 
     def poll(self, seconds: float) -> bool:
         """Whether a task has ended."""

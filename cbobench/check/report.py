@@ -21,7 +21,6 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder
 from cbobench.registry import registry_of
-from cbobench.surroundings import Surroundings, take_replaced
 from cbobench.words import count_noun
 
 Law = Callable[[Any], Iterator[Finding]]
@@ -122,17 +121,6 @@ def laws_on(
 
 def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
     """Test a law on every place, up to the first that breaks it."""
-    take_replaced()
-    surroundings = Surroundings()
-    verdict = _find_broken(law, subjects, judge)
-    surroundings.put_back()
-    if (names := take_replaced()) and verdict.finding is None:
-        fix = "all other code uses them: give what is replaced to your own code only"
-        return Verdict(law, Finding(f"{names}: replaced while it ran", fix))
-    return verdict
-
-
-def _find_broken(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
     try:
         for subject in subjects:
             for finding in judge(subject):

@@ -23,11 +23,6 @@ def reraise_interrupt(error: BaseException) -> None:
             raise cause
 
 
-def is_timeout(error: BaseException) -> bool:
-    """Return whether `TimedOut` caused an error."""
-    return any(isinstance(cause, TimedOut) for cause in find_causes(error))
-
-
 def describe_error(error: BaseException) -> tuple[str, str]:
     """Return one line with the error and its round, and the traceback."""
     kind = type(error).__name__

@@ -5,14 +5,15 @@ Returns a receipt.
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -20,33 +21,27 @@ import pyarrow as pa
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.float_state import float_controls
 from cbobench.play.block import RoundRows, start, summaries
-from cbobench.play.failure import describe_error, is_timeout, reraise_interrupt, safe_text
+from cbobench.play.company import Company, find_company
+from cbobench.play.failure import describe_error, reraise_interrupt
 from cbobench.play.isolation import captured_output, default_warnings, isolate_play
 from cbobench.play.play import Observer, Play
-from cbobench.play.process import ChangedRounding, preserve_process, refuse_changed_rounding
 from cbobench.play.watchdog import (
-    Count,
-    NoWatchdog,
+    Heartbeat,
     ReturnedTask,
     TaskReturned,
-    Watchdog,
-    read_stacks,
-    stacks_path,
-    watch_forks,
-    watch_play,
     watch_speed,
 )
 from cbobench.problems.base import Problem
 from cbobench.problems.simulator import Simulator
+from cbobench.processes import leave_fork
 from cbobench.results.digests import Digests
 from cbobench.results.folder import RunFolder
 from cbobench.results.lock import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.simulations import SimulationStore
-from cbobench.results.source import libraries, module_hashes, source_hash
+from cbobench.results.source import import_libraries, libraries, module_hashes, source_hash
 from cbobench.results.store import StoreFailure
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.settings import ONE, Demand
@@ -104,6 +99,11 @@ class Task:
         return self.cells[0].pair
 
     @property
+    def company(self) -> Company:
+        """Whose code its play imports."""
+        return find_company(self.pair.problem.name, self.pair.algorithm.name)
+
+    @property
     def horizon(self) -> int:
         return self.cells[0].horizon
 
@@ -144,12 +144,10 @@ class WorkerCrashed:
 
     Attributes:
         how: what the cell did, if there is only one.
-        trace: stacks, if known.
         hung: whether it was ended because it hung.
     """
 
     how: str
-    trace: str = ""
     hung: bool = False
 
 
@@ -216,25 +214,9 @@ def refuse_other_code(
             raise refusal
 
 
-def explain_crash(folder: RunFolder, task: Task, how: str) -> WorkerCrashed:
-    """Describe how a worker died: it hung if it has written its stacks, else as the caller says.
-
-    Removes its temporary files.
-    """
-    stacks = read_stacks(folder, task.name)
-    # at once: the driver may reuse the name when it gets the answer
-    folder.remove_temporary([task.name])
-    if not stacks:
-        return WorkerCrashed(how)
-    seconds, _, stacks = stacks.partition("\n")
-    return WorkerCrashed(
-        f"timed out after {seconds} s, and could not be interrupted", stacks, hung=True
-    )
-
-
 def play_task_on_worker(
-    problem: Problem, task: Task, folder: RunFolder, count: Count | None = None
-) -> Receipt | WorkerCrashed | ReturnedTask:
+    problem: Problem, task: Task, folder: RunFolder, beat: Heartbeat | None = None
+) -> Receipt | ReturnedTask:
     """`play_task` on a worker, after checking that it has the driver's code.
 
     Raises:
@@ -245,104 +227,76 @@ def play_task_on_worker(
     names = (task.pair.problem.name, task.pair.algorithm.name)
     refuse_other_code(*names, task.pair.label, task.source, task.libraries)
     with default_warnings(), captured_output() as printed:
-        answer = play_task(problem, task, folder, stacks_path(folder, task.name), count)
+        answer = play_task(problem, task, folder, beat)
     return replace(answer, printed=printed.line()) if isinstance(answer, Receipt) else answer
 
 
 def play_task(
-    problem: Problem,
-    task: Task,
-    folder: RunFolder,
-    report: Path | None = None,
-    count: Count | None = None,
-) -> Receipt | WorkerCrashed | ReturnedTask:
+    problem: Problem, task: Task, folder: RunFolder, beat: Heartbeat | None = None
+) -> Receipt | ReturnedTask:
     """Play a task and publish its rounds, then its cells.
 
     The cells advance in lock step. If anything is raised, each cell is played alone with the same
-    bits, so that only the faulty cell becomes a failed row. Changes of a play to this process are
-    undone. Several cells that hang are returned (`WorkerCrashed`); a single one becomes a failed
-    row.
+    bits, so that only the faulty cell becomes a failed row. What loads with a library is loaded
+    before, as some change how the processor rounds.
 
     Args:
-        report: file for the stacks if this process has to end a play that cannot be interrupted;
-            None if it must not end.
-        count: called about once a second, in another thread, with the seed-rounds played so far.
+        beat: hears of each play, and interrupts it at the task's time limit.
     """
-    guard = _Guard(task, report, count)
+    beat = Heartbeat() if beat is None else beat
+    with suppress(Exception):  # which the play raises again
+        import_libraries(task.pair.algorithm.name)
     if isinstance(problem, Simulator):
         store = SimulationStore(folder, task.pair.problem.name)
         with problem.kept_in(store):
-            answer = _play_task(problem, task, folder, guard)
+            answer = _play_task(problem, task, folder, beat)
         notes = tuple(store.describe_damage())
         return replace(answer, notes=notes) if notes and isinstance(answer, Receipt) else answer
-    return _play_task(problem, task, folder, guard)
+    return _play_task(problem, task, folder, beat)
 
 
 def _play_task(
-    problem: Problem, task: Task, folder: RunFolder, guard: _Guard
-) -> Receipt | WorkerCrashed | ReturnedTask:
+    problem: Problem, task: Task, folder: RunFolder, beat: Heartbeat
+) -> Receipt | ReturnedTask:
     # All cells in lock step, which is many times faster than one by one.
     rows: CellRows | None = None
     began = time.monotonic()
     with single_thread():
         try:
-            with guard.over(task.cells) as watch:
-                rows = _play_block(problem, task, folder, watch)
+            with _begun(task, task.cells, beat):
+                rows = _play_block(problem, task, folder, beat)
         except TaskReturned as returned:
             return returned.answer
         except StoreFailure:  # not the fault of a cell
             raise
-        # what made the change is loaded now, or changes it in each cell for itself
-        except ChangedRounding:
-            pass
         # an algorithm may raise any error; the faulty cell is found one by one
         except BaseException as error:
             reraise_interrupt(error)
-            if is_timeout(error) and len(task.cells) > 1:
-                return WorkerCrashed(describe_error(error)[0])
-            if is_timeout(error):
+            if len(task.cells) == 1:
                 rows = [failed_row(task.cells[0], task, error)]
         # not while the block's error is handled, which would be the context of theirs
         if rows is None:
-            rows = _play_one_by_one(problem, task, folder, guard)
+            rows = _play_one_by_one(problem, task, folder, beat)
     receipt = publish_cells(folder, task, rows)
     return replace(receipt, seconds=time.monotonic() - began)
 
 
-@dataclass(frozen=True)
-class _Guard:
-    """Undoes the changes of plays, ends them if they hang, and counts their rounds; arguments as of
-    `play_task`.
+@contextmanager
+def _begun(task: Task, cells: Sequence[Cell], beat: Heartbeat, before: int = 0) -> Iterator[None]:
+    """Play some cells inside the block; a fork that their code has made ends with it.
+
+    Args:
+        before: how many of the task's cells were played before.
     """
-
-    task: Task
-    report: Path | None
-    count: Count | None
-
-    @contextmanager
-    def over(self, cells: Sequence[Cell], before: int = 0) -> Iterator[Watchdog | NoWatchdog]:
-        """Guard the play of some cells inside the block.
-
-        Args:
-            before: how many of the task's cells were played before.
-        """
-        task, count = self.task, self.count
-
-        def add(rounds: int) -> None:
-            if count is not None:
-                count(before * task.horizon + rounds)
-
-        names = (task.pair.problem.name, task.pair.algorithm.name)
-        settings = (
-            task.timeout,
-            len(cells),
-            task.horizon,
-            self.report,
-            None if count is None else add,
-        )
-        seeds = (cell.seed for cell in cells)
-        with preserve_process(), isolate_play(*names, *seeds), watch_play(*settings) as watch:
-            yield watch
+    origin = os.getpid()
+    names = (task.pair.problem.name, task.pair.algorithm.name)
+    beat.begin(inf if task.timeout is None else task.timeout * len(cells), before * task.horizon)
+    try:
+        with isolate_play(*names, *(cell.seed for cell in cells)):
+            yield
+    finally:
+        beat.rest()
+        leave_fork(origin)
 
 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
@@ -403,14 +357,15 @@ def _play_rounds(
     observers: Sequence[Observer] = (),
 ) -> CellRows:
     """Play cells of a task up to the horizon, and write their rounds."""
-    digests = Digests()
+    origin, digests = os.getpid(), Digests()
 
     def write_waiting() -> None:
         table = rounds.table()
         digests.add(table)
         write_table(table)
 
-    for chunk in play.chunks([watch_forks(), *observers]):
+    for chunk in play.chunks(observers):
+        leave_fork(origin)
         rounds.add(chunk)
         if rounds.full:
             write_waiting()
@@ -424,13 +379,10 @@ def _play_rounds(
     ]
 
 
-def _play_block(
-    problem: Problem, task: Task, folder: RunFolder, watch: Watchdog | NoWatchdog
-) -> CellRows:
+def _play_block(problem: Problem, task: Task, folder: RunFolder, beat: Heartbeat) -> CellRows:
     """Play all cells of a task together, and publish their rounds as they come."""
-    rounding = float_controls()
     play, rounds = start(problem, task.cells, task.horizon, task.keep)
-    watch.follow(play)
+    beat.play = play
     return_after = task.return_after
     rows: CellRows = []
     observers = (
@@ -441,18 +393,16 @@ def _play_block(
         nonlocal rows
         try:
             rows = _play_rounds(task, play, rounds, write_table, observers)
-            # Within the write, so that nothing is published if a play has changed the rounding.
-            refuse_changed_rounding(rounding)
         finally:
             # The play is over: a store that takes its time is no hang.
-            watch.stop()
+            beat.rest()
 
     ids = [cell.id for cell in task.cells]
     _publish(folder, "rounds", task, ids, rounds.schema, rounds.expected, play_rounds)
     return rows
 
 
-def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Guard) -> CellRows:
+def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, beat: Heartbeat) -> CellRows:
     """Play each cell of a task alone, so that only those that fail become failed rows."""
     # Rounds are kept until all are played: a file begins with the cells in it, which did not fail.
     rows: CellRows = []
@@ -461,9 +411,9 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Gu
     for before, cell in enumerate(task.cells):
         cell_tables: list[pa.Table] = []
         try:
-            with guard.over([cell], before) as watch:
+            with _begun(task, [cell], beat, before):
                 play, rounds = start(problem, [cell], task.horizon, task.keep)
-                watch.follow(play)
+                beat.play = play
                 ok_rows = _play_rounds(task, play, rounds, cell_tables.append)
         except BaseException as error:
             reraise_interrupt(error)
@@ -483,12 +433,9 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, guard: _Gu
     return rows
 
 
-def failed_row(cell: Cell, task: Task, error: BaseException, stacks: str = "") -> dict[str, Any]:
-    """Return the row of a failed cell; `stacks` replace the traceback of a cell that had to be
-    ended.
-    """
+def failed_row(cell: Cell, task: Task, error: BaseException) -> dict[str, Any]:
+    """Return the row of a failed cell."""
     text, trace = describe_error(error)
-    trace = safe_text(stacks) if stacks else trace
     return _identity(cell, task) | {"status": "failed", "error": text, "traceback": trace}
 
 

@@ -11,7 +11,6 @@ observed values themselves, noise and all.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -23,7 +22,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
-from cbobench.float_state import restore_float_state, save_float_state
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, StationaryName, stationary
@@ -43,9 +41,7 @@ from cbobench.problems.simulated import (
     succeeded,
 )
 from cbobench.problems.simulation_values import read_runs
-from cbobench.processes import leave_fork
 from cbobench.rng import Streams
-from cbobench.surroundings import AROUND, Surroundings
 from cbobench.words import count_noun
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept
@@ -326,32 +322,22 @@ class Simulator(Problem):
     def run_points(self, x: Array, gens: Sequence[np.random.Generator]) -> list[SimulationResult]:
         """One run per point (k, d), simulated.
 
-        What `simulate` sets in this process meets neither another run nor a method.
-
         Raises:
             CellFailure: a result of another shape.
         """
-        began, call, origin = monotonic(), f"{type(self).__name__}: simulate", os.getpid()
-        surroundings, rounding = AROUND.get() or Surroundings(), save_float_state()
+        began, call = monotonic(), f"{type(self).__name__}: simulate"
         # Copies for a batch: if it fails, its points are run one by one from the same random
         # numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
         try:
-            try:
-                with np.errstate():
-                    inputs = x if self.inputs is None else [self.as_written(point) for point in x]
-                    results = self.simulate_many(inputs, generators)
-                    rows = (
-                        read_named_runs(results, len(x), self.rules, call)
-                        if self.rules
-                        else read_runs(results, len(x), self.m, call)
-                    )
-            finally:
-                # `simulate` may fork; the copy must not go on with the same play.
-                leave_fork(origin)
-                surroundings.put_back()
-                # A library that `simulate` calls may change how this thread rounds.
-                restore_float_state(rounding)
+            with np.errstate():
+                inputs = x if self.inputs is None else [self.as_written(point) for point in x]
+                results = self.simulate_many(inputs, generators)
+                rows = (
+                    read_named_runs(results, len(x), self.rules, call)
+                    if self.rules
+                    else read_runs(results, len(x), self.m, call)
+                )
         except CbobenchError:
             raise
         except BaseException as error:  # a user's simulator may raise anything

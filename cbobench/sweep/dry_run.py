@@ -25,7 +25,7 @@ from cbobench.play.block import start
 from cbobench.play.failure import reraise_interrupt
 from cbobench.play.play import Play, read_cpu_seconds
 from cbobench.play.task import Task
-from cbobench.play.watchdog import watch_play
+from cbobench.play.watchdog import Heartbeat
 from cbobench.problems.base import Actions, Feedback, Problem
 from cbobench.problems.simulator import Simulator
 from cbobench.results.manifest import count_recorded
@@ -201,7 +201,7 @@ def _time_rounds(
 
     try:
         # The observer ends a play between rounds, the watchdog one whose round does not end.
-        with suppress(TimedOut), watch_play(seconds, 1, 1, None), single_thread():
+        with suppress(TimedOut), Heartbeat(seconds=seconds), single_thread():
             for _ in _begin(problem, cells, keep, rounds[1]).chunks([observe]):
                 pass
     except BaseException as error:  # a user's algorithm may raise any error

@@ -3,8 +3,8 @@
 
 A process that has no other threads forks its workers, which takes milliseconds; another one (a
 notebook's), or one that imported NumPy before the arithmetic was chosen, starts fresh interpreters
-(see `cbobench.sweep.children`). A worker in which cells leave programs, or other traces, is
-replaced.
+(see `cbobench.sweep.children`), and so does one that has imported code that a worker must not
+meet. A worker plays the cells of one company (see `cbobench.play.company`).
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from __future__ import annotations
 import os
 import pickle
 import select
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
 
 from cbobench.errors import CbobenchError
+from cbobench.play.company import Company
 from cbobench.play.failure import describe_error
-from cbobench.play.process import Traces, refuse_replaced
-from cbobench.play.task import Task, explain_crash, play_task, play_task_on_worker
-from cbobench.play.watchdog import reporting
+from cbobench.play.task import Task, WorkerCrashed, play_task, play_task_on_worker
+from cbobench.play.watchdog import Heartbeat
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.surroundings import Surroundings
 from cbobench.sweep.blocks import machine_memory
 from cbobench.sweep.children import (
     Child,
@@ -38,10 +38,10 @@ from cbobench.sweep.children import (
     wait_for_children,
 )
 from cbobench.sweep.messages import Answer, Play, Played, Progress, Ready, Refused, Report
-from cbobench.threads import has_lingering_threads
 
 # workers in a row that end before they begin: none will; a single one may have been killed
 FAILED_STARTS = 3
+IDLE_SECONDS = 60.0  # after which a worker of a company that has nothing to play is ended
 
 
 class ExecutorDied(CbobenchError):
@@ -111,14 +111,8 @@ def pickle_problem(problem: Problem) -> bytes:
 
 
 def unpickle_problem(content: bytes) -> Problem:
-    """A problem of our own driver; what the import of its modules sets in this process is put
-    back.
-    """
-    surroundings = Surroundings()
-    try:
-        problem: Problem = pickle.loads(content)  # noqa: S301 - from our own driver
-    finally:
-        surroundings.put_back(noted=False)
+    """A problem of our own driver."""
+    problem: Problem = pickle.loads(content)  # noqa: S301 - from our own driver
     return problem
 
 
@@ -143,11 +137,9 @@ class InlineExecutor:
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         for task in self.pending:
-            count = partial(self._count, task.name)
-            answer = play_task(
-                self.problems[task.pair.problem.title], task, self.folder, count=count
-            )
-            refuse_replaced(task.pair.label)
+            problem = self.problems[task.pair.problem.title]
+            with Heartbeat(partial(self._count, task.name)) as beat:
+                answer = play_task(problem, task, self.folder, beat)
             self.reports.clear()
             yield task, answer
         self.pending.clear()
@@ -165,17 +157,22 @@ class InlineExecutor:
 
 @dataclass
 class _Worker:
-    """A worker process, the titles of the problems that it holds, its task, and how far that is."""
+    """A worker process, whose code it may import, the titles of the problems that it holds, its
+    task, and how far that is.
+    """
 
     child: Child
+    company: Company
     problems: set[str]
     task: Task | None = None
     ready: bool = False
     report: Report = Report()
+    idle_since: float = field(default_factory=time.monotonic)
 
 
 class ProcessExecutor:
-    """Runs tasks in worker processes of this machine, which begin at once.
+    """Runs tasks in worker processes of this machine, which begin with the first tasks of their
+    company.
 
     No pool of a library replaces it. `pebble` 5.2 fails one task per crash and has time limits per
     task, but its workers play on when the driver is killed
@@ -186,7 +183,7 @@ class ProcessExecutor:
     Args:
         problems: the suite's prepared problems, by title.
         folder: the run.
-        slots: how many workers, at least 1.
+        slots: how many tasks run at a time, at least 1.
         cpus: CPUs that tasks may take together.
     """
 
@@ -198,13 +195,6 @@ class ProcessExecutor:
         self.failed_starts = 0
         # Arrow does when it makes its first table: once here, not in every fork
         import pandas as pandas
-
-        try:
-            for _ in range(slots):
-                self._start()
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def pending(self) -> list[Task]:
@@ -229,7 +219,9 @@ class ProcessExecutor:
 
     def submit(self, task: Task) -> None:
         """Send a task to an idle worker; one that has died meanwhile is noticed by `collect`."""
-        worker = next(worker for worker in self.workers if worker.task is None)
+        company = task.company
+        idle = (w for w in self.workers if w.task is None and w.company == company)
+        worker = next(idle, None) or self._start(company)
         worker.task, worker.report = task, Report()
         title = task.pair.problem.title
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
@@ -244,9 +236,9 @@ class ProcessExecutor:
             try:
                 message = child.receive()
             except (EOFError, OSError):
-                how = describe_end(self._replace(worker))
+                how = describe_end(self._end(worker))
                 if worker.task is not None:
-                    yield worker.task, explain_crash(self.folder, worker.task, how)
+                    yield worker.task, WorkerCrashed(how)
                 continue
             match message:
                 case Refused(error):
@@ -255,17 +247,18 @@ class ProcessExecutor:
                     worker.ready, self.failed_starts = True, 0
                 case Progress(rounds):
                     worker.report = Report(rounds, worker.report.stamp + 1)
-                case Played(answer, is_worn_out):
+                case Played(answer):
                     task, worker.task = worker.task, None
-                    if is_worn_out:
-                        self._replace(worker)
+                    worker.idle_since = time.monotonic()
                     assert task is not None
                     yield task, answer
+        for worker in [*self.workers]:
+            if worker.task is None and time.monotonic() - worker.idle_since > IDLE_SECONDS:
+                self._end(worker)
 
     def cancel(self, task: Task) -> None:
         for worker in [worker for worker in self.workers if worker.task is task]:
-            self._replace(worker)
-            self.folder.remove_temporary([task.name])
+            self._end(worker)
 
     def close(self) -> None:
         for worker in self.workers:
@@ -273,23 +266,27 @@ class ProcessExecutor:
         self.folder.remove_temporary([task.name for task in self.pending])
         self.workers.clear()
 
-    def _replace(self, worker: _Worker) -> int | None:
-        """End a worker and start another; how it ended (see `Child.end`)."""
+    def _end(self, worker: _Worker) -> int | None:
+        """End a worker, with all that it has started; how it ended (see `Child.end`)."""
         self.workers.remove(worker)
         code = worker.child.end()
+        if worker.task is not None:
+            self.folder.remove_temporary([worker.task.name])
         self.failed_starts += not worker.ready
         if self.failed_starts == FAILED_STARTS:
             raise CbobenchError(
                 "a worker process ended before it began; --cpus 0 plays in this process"
             )
-        self._start()
         return code
 
-    def _start(self) -> None:
-        child = spawn(f"{__name__}:serve_tasks", partial(serve_tasks, problems=dict(self.problems)))
+    def _start(self, company: Company) -> _Worker:
+        serve = partial(serve_tasks, problems=dict(self.problems))
+        child = spawn(f"{__name__}:serve_tasks", serve, fresh=not company.may_fork)
         # A fork has the problems that this process holds. A fresh interpreter is sent each with the
         # first task of it.
-        self.workers.append(_Worker(child, {*self.problems} if child.process is None else set()))
+        worker = _Worker(child, company, {*self.problems} if child.process is None else set())
+        self.workers.append(worker)
+        return worker
 
 
 def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
@@ -310,28 +307,23 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     problems_by_title = {} if problems is None else problems
     _send(link, Ready())
-    traces = Traces()
     while True:
         title, problem, task, folder = inbox.get()
-        refusal: CbobenchError | None = None
+        answer: Played | Refused
         try:
-            with reporting(report) as count:
+            with Heartbeat(report) as beat:
                 if problem is not None:
                     problems_by_title[title] = unpickle_problem(problem)
-                answer = play_task_on_worker(problems_by_title[title], task, folder, count)
+                answer = Played(play_task_on_worker(problems_by_title[title], task, folder, beat))
         except CbobenchError as error:
-            refusal = error
+            answer = Refused(error)
         except BaseException as error:
-            refusal = CbobenchError(
-                f"task {task.name} could not be carried out: {describe_error(error)[0]}"
+            answer = Refused(
+                CbobenchError(
+                    f"task {task.name} could not be carried out: {describe_error(error)[0]}"
+                )
             )
-        # a cell has closed it; what was opened since is not the driver's
-        if not traces.holds(link.fileno()):
-            end_worker()
-        # Later cells of this worker must not meet what a task leaves running, or what cannot be
-        # restored after it.
-        is_worn_out = has_lingering_threads() or traces.any_left()
-        _send(link, Refused(refusal) if refusal else Played(answer, is_worn_out))
+        _send(link, answer)
 
 
 def _send(link: Any, message: Ready | Progress | Played | Refused) -> None:

@@ -5,12 +5,13 @@ it is known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cbobench.call import Call
 from cbobench.errors import CbobenchError
+from cbobench.play.company import Company
 from cbobench.play.task import Receipt, Task, WorkerCrashed
 from cbobench.play.watchdog import ReturnedTask
+from cbobench.problems.data import Site
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.cluster import Code
@@ -62,10 +63,9 @@ class Progress(NamedTuple):
 
 
 class Played(NamedTuple):
-    """What became of a task, and whether the worker that played it must be replaced."""
+    """What became of a task."""
 
     answer: Answer
-    is_worn_out: bool
 
 
 # To the process of Ray, and from it.
@@ -87,6 +87,7 @@ class Submit(NamedTuple):
     name: str
     title: str
     demand: Demand
+    company: Company
     task: bytes
 
 
@@ -129,9 +130,14 @@ class Ended(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """Prepare the problems of a call's suite."""
+    """Prepare problems at a site.
 
-    call: Call
+    Attributes:
+        problems: by title, the name and the settings of each.
+    """
+
+    problems: Mapping[str, tuple[str, Mapping[str, Any]]]
+    site: Site
 
 
 class Prepared(NamedTuple):

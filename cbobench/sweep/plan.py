@@ -5,11 +5,11 @@ tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
 from cbobench.call import Call
-from cbobench.play.process import preserve_process, refuse_replaced
 from cbobench.problems.data import Site
 from cbobench.results.folder import RunFolder, as_run_folder
 from cbobench.results.lock import refuse_foreign_folder
@@ -21,8 +21,7 @@ from cbobench.results.verify import find_damaged
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
 from cbobench.suite.settings import pending_notes
-from cbobench.suite.text import SuiteText, read_suite
-from cbobench.surroundings import take_replaced
+from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
 from cbobench.sweep.executors import usable_cpus
 from cbobench.threads import single_thread
@@ -82,7 +81,8 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     text = read_suite(call)
     path = Path("runs") / text.name if call.out is None else call.out
     folder = as_run_folder(path, "give a folder for the run")
-    suite = _prepare_suite(text, watcher)
+    with chdir("."):  # a user's problems prepare themselves
+        suite = prepare(text, Site(watcher=watcher))
     grid = suite.grid
     cpus = None if call.address is not None else call.cpus or usable_cpus()
     chosen = blocks.most_cells(suite, cpus or CLUSTER_CPUS, cpus)
@@ -112,16 +112,6 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
         damaged=damaged,
         measured=blocks.measure_cells(grid, published),
     )
-
-
-def _prepare_suite(text: SuiteText, watcher: Watcher) -> Suite:
-    """Prepare a suite; what the user's code leaves of it in this process is undone."""
-    take_replaced()  # of earlier calls in this process
-    with preserve_process():  # a user's problems prepare themselves
-        suite = prepare(text, Site(watcher=watcher))
-    if text.call.plays_inline:
-        refuse_replaced("a problem of the suite")
-    return suite
 
 
 def _record_call(

@@ -1,34 +1,60 @@
-"""Prepares problems in a fresh interpreter, for a driver that imported NumPy before its arithmetic
-was chosen: what a problem prepares (features, instances) travels to the workers, which would play
-native numbers.
+"""Prepares problems anew where the driver has imported what may have changed them: what a problem
+prepares (features, instances) travels to the workers, and each problem must be as it is alone.
+
+So it is for a driver that has imported somebody's code, and for one that imported NumPy before its
+arithmetic was chosen. Each set of modules has a fresh interpreter.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cbobench import params
+from cbobench.arithmetic import is_as_requested
 from cbobench.call import Call
 from cbobench.errors import CbobenchError
+from cbobench.play.company import Company, find_company
 from cbobench.play.failure import describe_error
+from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import Site
-from cbobench.suite.prepare import prepare
-from cbobench.suite.text import read_suite
+from cbobench.resources import find_suite
+from cbobench.suite.cells import Suite
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.executors import pickle_problem, unpickle_problem
 from cbobench.sweep.messages import Prepare, Prepared, Refused
+from cbobench.threads import single_thread
 
 
-def prepare_problems(call: Call) -> dict[str, Problem]:
-    """Return the prepared problems of a call's suite by title.
+def prepare_apart(suite: Suite, call: Call) -> dict[str, Problem]:
+    """Return the prepared problems of a suite by title, each as a process prepares it that has
+    imported nobody else's code.
 
     Raises:
         CbobenchError: they cannot be prepared.
     """
+    waiting: dict[Company, dict[str, tuple[str, Mapping[str, Any]]]] = {}
+    for variant in suite.grid.problems:
+        company = find_company(variant.name)
+        if not (company.may_fork and is_as_requested()) and variant.title in suite.problems:
+            waiting.setdefault(company, {})[variant.title] = variant.name, variant.settings
+    base = Path() if isinstance(call.suite, Mapping) else find_suite(call.suite).parent
+    problems = dict(suite.problems)
+    for asked in waiting.values():
+        problems |= _prepare(Prepare(asked, Site(call.data, base)))
+    return problems
+
+
+def _prepare(message: Prepare) -> dict[str, Problem]:
+    """Return problems that a fresh interpreter has prepared."""
     child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
     try:
-        child.link.send(Prepare(call))
+        child.link.send(message)
         answer = child.receive()
     except (EOFError, OSError) as error:
         raise CbobenchError(
@@ -42,12 +68,14 @@ def prepare_problems(call: Call) -> dict[str, Problem]:
 
 
 def serve_problems(link: Any) -> None:
-    """Prepare the problems of the suite that the driver asks for, and end."""
-    (call,) = become_worker(link).get()
+    """Prepare the problems that the driver asks for, and end."""
+    asked, site = become_worker(link).get()
+    answer: Prepared | Refused
     try:
-        suite = prepare(read_suite(call), Site())
-        pickled = {title: pickle_problem(problem) for title, problem in suite.problems.items()}
-        answer: Prepared | Refused = Prepared(pickled)
+        with single_thread(), np.errstate(all="ignore"):
+            answer = Prepared(
+                {title: _make(name, settings, site) for title, (name, settings) in asked.items()}
+            )
     except CbobenchError as error:
         answer = Refused(error)
     except BaseException as error:
@@ -56,3 +84,10 @@ def serve_problems(link: Any) -> None:
         )
     link.send(answer)
     os._exit(0)
+
+
+def _make(name: str, settings: Mapping[str, Any], site: Site) -> bytes:
+    problem: Problem = params.build(PROBLEMS.get(name), settings)
+    problem.prepare(site)
+    problem.known_instance()
+    return pickle_problem(problem)

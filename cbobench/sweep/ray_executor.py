@@ -29,13 +29,14 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse
+from cbobench.play.company import Company
 from cbobench.play.failure import describe_error
-from cbobench.play.task import Receipt, Task, WorkerCrashed, explain_crash, play_task_on_worker
-from cbobench.play.watchdog import ReturnedTask, reporting
+from cbobench.play.task import Receipt, Task, WorkerCrashed, play_task_on_worker
+from cbobench.play.watchdog import Heartbeat, ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.processes import adopt_orphans, close_sockets_in_forks, end_programs
 from cbobench.results.folder import RunFolder
-from cbobench.suite.settings import ONE, Demand
+from cbobench.suite.settings import Demand
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.cluster import Code, prepare_worker
 from cbobench.sweep.executors import ExecutorDied, pickle_problem, unpickle_problem
@@ -53,7 +54,7 @@ from cbobench.sweep.messages import (
     Slots,
     Submit,
 )
-from cbobench.sweep.ray_start import CALLS, retired_if_worn, start_ray
+from cbobench.sweep.ray_start import start_ray
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
@@ -64,6 +65,7 @@ CHECK_SECONDS = 2.0
 SHUTDOWN_SECONDS = 3.0  # seconds in which Ray shuts down
 # where rounds are written, and how long the head is waited for
 BOARD, BOARD_SECONDS = b"cbobench", 1.0
+COMPANY = "CBOBENCH_COMPANY"  # a variable that nobody reads: it sets workers apart
 
 
 class RayExecutor:
@@ -121,7 +123,8 @@ class RayExecutor:
 
     def submit(self, task: Task) -> None:
         self.flight[task.name] = task
-        self._send(Submit(task.name, task.pair.problem.title, task.demand, pickle.dumps(task)))
+        title = task.pair.problem.title
+        self._send(Submit(task.name, title, task.demand, task.company, pickle.dumps(task)))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         while self.child.link.poll(seconds):
@@ -130,12 +133,10 @@ class RayExecutor:
                 self._handle(message)
             elif (task := self.flight.pop(message.name, None)) is not None:
                 answer = message.answer
-                yield (
-                    task,
-                    explain_crash(self.folder, task, answer.how)
-                    if isinstance(answer, Crashed)
-                    else answer,
-                )
+                if isinstance(answer, Crashed):
+                    self.folder.remove_temporary([task.name])
+                    answer = WorkerCrashed(answer.how)
+                yield task, answer
             seconds = 0.0
         if self.child.has_ended() and not self.child.link.poll():
             raise self._died()
@@ -269,12 +270,13 @@ class RayClient:
         folders = () if join.code is None else join.code.folders
         self.rounds = rounds = RoundBoard()
 
-        def play(problem: bytes, task: bytes) -> Receipt | WorkerCrashed | ReturnedTask:
+        def play(problem: bytes, task: bytes) -> Receipt | ReturnedTask:
             return play_on_ray(problem, task, folders, place, folder, rounds)
 
         self.problems = {title: ray.put(problem) for title, problem in join.problems.items()}
-        # What `options` returns has no `options` of its own, which tasks of other demands need.
-        self.remote = ray.remote(max_retries=RETRIES, num_cpus=1, max_calls=CALLS)(play)
+        self.remotes: dict[tuple[Demand, Company], Any] = {}
+        self.remote = ray.remote(play)
+        self.remote_once = ray.remote(max_calls=1)(play)
 
     def dead(self) -> list[str]:
         """Which of the processes that Ray cannot do without have died, of those started here.
@@ -290,17 +292,20 @@ class RayClient:
         alive = [node for node in self.ray.nodes() if node["Alive"]]
         return max(1, int(sum(node["Resources"].get("CPU", 0) for node in alive)))
 
-    def submit(self, name: str, problem: str, demand: Demand, task: Any) -> None:
+    def submit(self, name: str, problem: str, demand: Demand, company: Company, task: Any) -> None:
         """Begin a task of that name, which plays the problem of that title; it goes to the worker
         as it is given.
         """
-        remote = self.remote if demand == ONE else self._remote_for(demand)
-        future = remote.remote(self.problems[problem], task).future()
+        key = demand, company
+        if key not in self.remotes:
+            self.remotes[key] = self._remote_for(demand, company)
+        future = self.remotes[key].remote(self.problems[problem], task).future()
         self.flight[future] = name
         future.add_done_callback(self.inbox.put)
 
-    def _remote_for(self, demand: Demand) -> Any:
-        """Runs tasks that need several CPUs, or much memory.
+    def _remote_for(self, demand: Demand, company: Company) -> Any:
+        """Runs tasks of a demand, in workers that play nobody else's: a user's code in one that
+        ends with its task; Ray keeps workers of other environments apart.
 
         Raises:
             Misuse: no machine has so much, and none is to be started (a cluster of a head without
@@ -319,8 +324,11 @@ class RayClient:
             )
         # Of this machine's memory Ray counts what is free as it starts; the plan has looked at all
         # of it.
-        memory = None if self.is_local else demand.memory or None
-        return self.remote.options(max_retries=RETRIES, num_cpus=demand.cpus, memory=memory)
+        options: dict[str, Any] = {"max_retries": RETRIES, "num_cpus": demand.cpus}
+        options["memory"] = None if self.is_local else demand.memory or None
+        if company.libraries:
+            options["runtime_env"] = {"env_vars": {COMPANY: ",".join(sorted(company.libraries))}}
+        return (self.remote_once if company.users else self.remote).options(**options)
 
     def collect(self, future: Future[Any]) -> Ended:
         """Return the name of a task that has ended, and its answer, or in words how it lost its
@@ -368,7 +376,7 @@ def play_on_ray(
     place: str | None,
     folder: RunFolder,
     rounds: RoundBoard,
-) -> Receipt | WorkerCrashed | ReturnedTask:
+) -> Receipt | ReturnedTask:
     """Play a task on a worker of Ray. The problem comes pickled, because its class may lie in one
     of the folders.
     """
@@ -376,12 +384,13 @@ def play_on_ray(
     prepare_worker(folders, place)
     sent_task: Task = pickle.loads(task)  # noqa: S301 - from our own driver
     sent_problem = unpickle_problem(problem)
-    with retired_if_worn():
-        try:
-            with reporting(partial(rounds.write, sent_task.name)) as count:
-                return play_task_on_worker(sent_problem, sent_task, folder, count)
-        finally:
-            rounds.clear(sent_task.name)
+    try:
+        with Heartbeat(partial(rounds.write, sent_task.name)) as beat:
+            return play_task_on_worker(sent_problem, sent_task, folder, beat)
+    finally:
+        rounds.clear(sent_task.name)
+        if sent_task.company.users:
+            end_programs()
 
 
 class RoundBoard:

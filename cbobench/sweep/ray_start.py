@@ -16,12 +16,11 @@ from typing import Any
 
 from cbobench.arithmetic import CHOICE
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.process import Traces
 from cbobench.processes import address_space_limit, run_apart
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
 from cbobench.sweep.cluster import EXCLUDED, Code
-from cbobench.threads import has_lingering_threads, pin_threads
+from cbobench.threads import pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it
 
@@ -31,7 +30,6 @@ LEAST_SPACE = 4_000_000  # kB; with less its processes die as they start, or wai
 # worker anew, which takes some hundredths of a second, and other drivers have their turn. Ray's own
 # 500 are less than most tasks take.
 LEASE = 10_000
-CALLS = 2**30  # of a worker, at most: only one that is worn out reaches them
 
 
 def import_ray(address: str | None) -> Any:
@@ -165,30 +163,6 @@ def _arithmetic_hook(choice: str | None) -> Callable[[], None]:
             set_arithmetic(choice)
 
     return choose
-
-
-_as_begun: list[Traces] = []
-"""What tells whether tasks leave anything in this worker of Ray, from its first one on."""
-
-
-@contextmanager
-def retired_if_worn() -> Iterator[None]:
-    """Let Ray end this worker if the task in the block leaves anything that later ones must not
-    meet.
-
-    It ends once it has sent the answer, as if it had run all the tasks that it may.
-    """
-    if not _as_begun:
-        _as_begun.append(Traces())
-    try:
-        yield
-    finally:
-        if has_lingering_threads() or _as_begun[0].any_left():
-            from ray._private.worker import global_worker
-
-            counts = global_worker.function_actor_manager._num_task_executions
-            # the present task is counted when it has ended
-            counts.update(dict.fromkeys(counts, CALLS - 1))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse, show
 from cbobench.options import accept_fields
+from cbobench.play.company import find_company
 from cbobench.play.task import Receipt
 from cbobench.results.compact import compact_if_large
 from cbobench.results.lock import hold, remove_orphans
@@ -23,11 +24,11 @@ from cbobench.sweep.executors import Executor, InlineExecutor, ProcessExecutor, 
 from cbobench.sweep.interrupt import Interruption, interruptible
 from cbobench.sweep.outcome import Outcome
 from cbobench.sweep.plan import Plan, plan
-from cbobench.sweep.preparation import prepare_problems
+from cbobench.sweep.preparation import prepare_apart
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.scheduler import Scheduler
 from cbobench.watcher import SILENT, Watcher
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 # Tasks that worker processes run by default. On one machine they are never slower: Ray begins
 # seconds later and takes 20 ms of CPU time more per task (measured with 8 and with 264); for more
@@ -196,11 +197,9 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     """
     call, problems = plan.call, plan.suite.problems
     if call.plays_inline:
-        watcher.note("played by this process")
+        watcher.note(f"played by this process{_warn_of_users(plan)}")
         return InlineExecutor(problems, plan.folder)
-    # What was prepared here holds this process's numbers, which the workers' may not be.
-    if not is_as_requested():
-        problems = prepare_problems(call)
+    problems = prepare_apart(plan.suite, call)
     is_started = ray_is_started()
     if is_started and call.address is not None:
         address_asked = show(call.address)
@@ -230,6 +229,14 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     workers = ProcessExecutor(problems, plan.folder, min(cpus, len(plan.tasks)), cpus)
     watcher.note(f"played by {count_noun(workers.slots, 'worker process')}")
     return workers
+
+
+def _warn_of_users(plan: Plan) -> str:
+    """Return what may follow where others' code plays in this process; "" if all is ours."""
+    names = sorted({name for names in plan.tasks.sources for name in find_company(*names).users})
+    if not names:
+        return ""
+    return f", unguarded: what {list_names(names, 3)} changes in it stays; --cpus 1 keeps it apart"
 
 
 CHOICES: Callable[..., Call] = Call

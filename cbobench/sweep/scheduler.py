@@ -26,7 +26,7 @@ from cbobench.play.task import (
     publish_cells,
     published_receipt,
 )
-from cbobench.play.watchdog import ReturnedTask, allowed_silence
+from cbobench.play.watchdog import ReturnedTask
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import Pace
 from cbobench.sweep.counter import RoundCounter
@@ -39,6 +39,8 @@ CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 # waiting tasks of which the longest is handed out first
 LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4
+SILENCE = 600.0  # seconds for which a worker may say nothing: code in C may hold all its threads
+GRACE = 10.0  # seconds beyond a task's time limit
 WAIT = 2.0  # seconds to wait for a task, and between two looks at what is not heard of
 
 
@@ -155,6 +157,7 @@ class Scheduler:
 
     def _settle(self, task: Task, answer: Answer) -> Iterator[Receipt]:
         """Yield a receipt if the task is over; else it is queued again, whole or in two halves."""
+        self.overdue.signs.pop(task.name, None)  # it may come again
         match answer:
             case Receipt():
                 self._hear(task, answer)
@@ -192,26 +195,28 @@ class Scheduler:
             self.queue.append(task)
         else:
             how = crash.how if crash.hung else f"the cell {crash.how} {CRASHES_OF_A_CELL} times"
-            row = failed_row(task.cells[0], task, CellFailure(how), crash.trace)
+            row = failed_row(task.cells[0], task, CellFailure(how))
             yield publish_cells(self.folder, task, [row])
 
 
 @dataclass
-class _Silence:
-    """Of a task in play: the mark of its worker's last report (None: there was none), and the
-    seconds since.
+class _Signs:
+    """Of a task in play: the mark of its worker's last report (None: there was none), the seconds
+    since, and those since the first.
     """
 
-    stamp: int | None
-    seconds: float = 0.0
+    stamp: int | None = None
+    silent: float = 0.0
+    played: float = 0.0
 
 
 class OverdueTasks:
-    """Finds tasks whose worker says nothing any more: it was stopped, or lost, or its answer was.
+    """Finds tasks whose worker says nothing any more (it was stopped, or lost, or its answer was),
+    and those that their time limit did not end.
 
-    A worker reports each second whatever its play does (`cbobench.play.watchdog.reporting`): a
-    simulation of an hour is not silent. It ends itself where a play hangs. On Ray a task that waits
-    for a CPU has no worker, and may wait for any time.
+    A worker reports each second whatever its play does (`cbobench.play.watchdog`): a simulation of
+    an hour is not silent. On Ray a task that waits for a CPU has no worker, and may wait for any
+    time.
 
     Args:
         folder: the run, where a task may be done although nobody has said so.
@@ -220,7 +225,7 @@ class OverdueTasks:
 
     def __init__(self, folder: RunFolder, watcher: Watcher) -> None:
         self.folder, self.watcher = folder, watcher
-        self.silences: dict[str, _Silence] = {}
+        self.signs: dict[str, _Signs] = {}
         self.published: set[str] = set()  # of the last look
         self.looked_at = time.monotonic()
 
@@ -239,37 +244,33 @@ class OverdueTasks:
         except (OSError, CbobenchError):  # the store does not answer either
             return
         published_before, self.published = self.published, published
-        for task in overdue:
-            silence = self.silences[task.name]
+        for task, how in overdue:
             if task.name in published_before:
                 self.watcher.note(f"{task.name} is done, though its worker's answer was lost")
                 yield task, published_receipt(self.folder, task)
-            elif task.name in published:
-                continue  # its answer may be on its way
-            elif silence.stamp is None:
-                silence.seconds = 0.0  # it waits for a CPU
-            else:
-                how = f"no word of its worker for {silence.seconds:.0f} s: stopped, or suspended?"
+            elif task.name not in published:  # else its answer may be on its way
                 self.watcher.note(f"{task.name}: {how}; its worker is ended")
                 yield task, WorkerCrashed(how, hung=True)
 
-    def _find_overdue(self, executor: Executor, passed: float) -> list[Task]:
-        """Return the pending tasks that were silent for longer than they may, now that some seconds
-        have passed.
+    def _find_overdue(self, executor: Executor, passed: float) -> list[tuple[Task, str]]:
+        """Return the pending tasks to give up, now that some seconds have passed, and in words
+        why.
         """
-        reports, before = dict(executor.reports), self.silences
-        pending = [*executor.pending]
-        self.silences = {}
-        for task in pending:
+        reports, before = dict(executor.reports), self.signs
+        self.signs, overdue = {}, []
+        for task in executor.pending:
+            signs = self.signs[task.name] = before.get(task.name, _Signs())
             stamp = reports[task.name].stamp if task.name in reports else None
-            silence = before.get(task.name)
-            if silence is None or silence.stamp != stamp:
-                silence = _Silence(stamp)
-            else:
-                silence.seconds += passed
-            self.silences[task.name] = silence
-        return [task for task in pending if self._is_overdue(task)]
-
-    def _is_overdue(self, task: Task) -> bool:
-        allowed = allowed_silence(task.timeout, len(task.cells), task.horizon)
-        return self.silences[task.name].seconds > allowed
+            heard, signs.stamp = stamp != signs.stamp, stamp
+            if stamp is not None:
+                signs.silent = 0.0 if heard else signs.silent + passed
+                signs.played += passed
+            # A block that is interrupted is played again, cell by cell.
+            limit = inf if task.timeout is None else 2 * task.timeout * len(task.cells) + GRACE
+            if signs.silent > SILENCE:
+                how = f"no word of its worker for {signs.silent:.0f} s: stopped, or suspended?"
+                overdue.append((task, how))
+            elif signs.played > limit:
+                how = f"timed out after {signs.played:.0f} s, and could not be interrupted"
+                overdue.append((task, how))
+        return overdue

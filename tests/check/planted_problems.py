@@ -41,14 +41,6 @@ class QuitsIn(Disc):
         sys.exit(0)
 
 
-class Replacing(Disc):
-    """Replaces a function of NumPy for all code."""
-
-    def formula(self, x):
-        np.square = np.positive
-        return super().formula(x)
-
-
 class Infeasible(Disc):
     """States an optimum outside the disc."""
 

@@ -54,7 +54,6 @@ FAULTS = {
     ),
     "Slow": ("growth with rounds as cost says", "where cost says O(1)"),
     "QuitsIn": ("constraints as declared", "fails: SystemExit: 0"),
-    "Replacing": ("constraints as declared", "numpy.square: replaced while it ran"),
     "Unstated": ("optimum as derived", "Unstated does not say its optimum"),
     "Mistaken": ("optimum as derived", "slater is 0.5; found: 1"),
     "FirstAxis": (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
@@ -193,17 +192,3 @@ def test_global_generators_begin_from_a_stream_of_the_cells_and_are_put_back():
     assert drawn("p", "a", 0) == drawn("p", "a", 0)
     assert not {*drawn("p", "a", 0)} & {*drawn("p", "a", 1)}
     assert state() == before
-
-
-def test_a_play_puts_back_what_belongs_to_the_process(monkeypatch, tmp_path):
-    monkeypatch.setenv("KEPT", "yes")
-    folder, handler = Path.cwd(), signal.getsignal(signal.SIGUSR1)
-    with isolate_play("p", "a", 0):
-        os.chdir(tmp_path)
-        os.environ.pop("KEPT")
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    assert (Path.cwd(), os.environ["KEPT"], signal.getsignal(signal.SIGUSR1)) == (
-        folder,
-        "yes",
-        handler,
-    )

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
-import os
-import random
 import re
 import sys
-import time
-import warnings
 from dataclasses import dataclass
-from io import StringIO
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.optimize
-import scipy.special
-import scipy.stats
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.references import Random
 from cbobench.check.problems import Draws, repeatable
 from cbobench.cli import main
 from cbobench.errors import CellFailure, Misuse
-from cbobench.params import build
 from cbobench.problems.simulator import Simulator
 from cbobench.suite.prepare import check_needs
-from cbobench.surroundings import REPLACED
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play, prepare_class, refused
 
@@ -359,75 +346,6 @@ def test_a_class_without_constraints_is_refused_before_anything_is_simulated(
         assert re.search(f"FAIL  can be made +{says}", out)
     assert not (tmp_path / "simulated").exists()
     assert not (tmp_path / "run").exists()
-
-
-# What a run leaves --------------------------------------------------------------------------------
-
-LEAVES = {
-    "errors": (lambda: np.seterr(all="raise"), np.geterr),
-    "handler of errors": (lambda: np.seterrcall(print), np.geterrcall),
-    "folder": (lambda: os.chdir("/"), os.getcwd),
-    "output": (lambda: setattr(sys, "stdout", StringIO()), lambda: sys.stdout),
-    "warnings": (lambda: warnings.simplefilter("error"), lambda: [*warnings.filters]),
-    "function": (lambda: setattr(np, "exp", abs), lambda: np.exp),
-    "function of linear algebra": (
-        lambda: setattr(np.linalg, "cholesky", abs),
-        lambda: np.linalg.cholesky,
-    ),
-    "function of SciPy": (
-        lambda: setattr(scipy.linalg, "cho_solve", abs),
-        lambda: scipy.linalg.cho_solve,
-    ),
-    "function of its distributions": (
-        lambda: setattr(scipy.special, "ndtr", abs),
-        lambda: scipy.special.ndtr,
-    ),
-    "function of its optimisers": (
-        lambda: setattr(scipy.optimize, "minimize", abs),
-        lambda: scipy.optimize.minimize,
-    ),
-    "function of its statistics": (
-        lambda: setattr(scipy.stats, "rankdata", abs),
-        lambda: scipy.stats.rankdata,
-    ),
-    "function of Python": (lambda: setattr(builtins, "divmod", abs), lambda: divmod),
-    "clock": (lambda: setattr(time, "thread_time", abs), lambda: time.thread_time),
-    "draw": (lambda: setattr(random, "gauss", abs), lambda: random.gauss),
-    "generator": (lambda: setattr(np.random, "default_rng", abs), lambda: np.random.default_rng),
-}
-
-
-@pytest.mark.parametrize("trace", LEAVES)
-@pytest.mark.parametrize("fails", [False, True])
-@pytest.mark.parametrize("many", [False, True])
-def test_what_a_run_sets_reaches_no_other_and_no_method(trace, fails, many):
-    leave, look = LEAVES[trace]
-    before, met = look(), []
-
-    def simulate(self, x, gen):
-        if not many:
-            met.append(look() == before)
-        leave()
-        if fails and x[0] > 1.8:
-            raise ArithmeticError
-        return [x[0], x[1] - 1.0]
-
-    class Looking(Random):
-        def tell(self, t, chosen, feedback):
-            met.append(look() == before)
-
-    together = (
-        {"simulate_many": lambda s, x, gens: [s.simulate(point, None) for point in x]}
-        if many
-        else {}
-    )
-    task = prepared(Exact, {"simulate": simulate} | together)
-    assert look() == before
-    play(task, build(Looking, {}), seeds=2, horizon=5)
-    assert look() == before
-    REPLACED.clear()
-    assert len(met) == (5 if many else 15)
-    assert all(met)
 
 
 # Refusals -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cbobench import registry
 from cbobench.cli import main
 from cbobench.sweep import children
 from tests.sweep.helpers import environment_of
@@ -13,10 +14,11 @@ from tests.sweep.helpers import environment_of
 
 @pytest.fixture
 def forking(monkeypatch):
-    """Workers are forked from this process, as from one without threads: a fresh interpreter costs
-    seconds.
+    """Workers are forked from this process, as from one without threads that has imported nobody's
+    code: a fresh interpreter costs seconds.
     """
     monkeypatch.setattr(children, "can_fork", lambda: True)
+    monkeypatch.setattr(registry, "IMPORTED", set())
 
 
 @pytest.fixture

@@ -64,25 +64,10 @@ def harm(how):
     if how == "seed":
         np.random.seed(1)
         random.seed(1)
-    if how == "chdir":
-        os.chdir("/")
     if how == "warnings":
         warnings.simplefilter("error")
-    if how == "environ":
-        os.environ["POISON"] = "yes"
-        os.environ.pop("HOME", None)
-    if how == "signals":
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if how == "thread":
         threading.Thread(target=time.sleep, args=(1000,)).start()
-    if how == "stdout":
-        sys.stdout = sys.stderr = open(os.devnull, "w")
-    if how == "umask":
-        os.umask(0o777)
-    if how == "hook":
-        threading.excepthook = None
-    if how == "input":
-        os.close(0)
     if how == "hang":
         while True:
             time.sleep(0.01)
@@ -125,13 +110,6 @@ class Tender(Random):
     def ask(self, t):
         np.float64(1e-200) * np.float64(1e-200)
         np.float64(1.0) / np.float64(0.0)
-        assert "POISON" not in os.environ and "HOME" in os.environ, "environment"
-        assert os.getcwd() != "/", "folder"
-        assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL, "signals"
-        assert sys.stdout.name != os.devnull, "streams"
-        assert os.umask(0o22) != 0o777, "umask"
-        assert threading.excepthook is not None, "hook"
-        os.fstat(0)
         assert np.random.get_state()[1][0] != 1, "seed"
         return super().ask(t)
 '''
@@ -166,15 +144,8 @@ def write_poison(folder: Path) -> dict[str, str]:
 LEFT = [
     "seterr",
     "seed",
-    "chdir",
     "warnings",
-    "environ",
-    "signals",
     "thread",
-    "stdout",
-    "umask",
-    "hook",
-    "input",
 ]
 
 DIED = {

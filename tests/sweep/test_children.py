@@ -13,12 +13,9 @@ import time
 
 import pytest
 
-import cbobench
-from cbobench.play import watchdog
 from cbobench.sweep import children
 from cbobench.sweep.children import become_worker, spawn, wait_for_children
 from cbobench.sweep.interrupt import SIGNALS, interruptible
-from tests.processes import assert_gone
 
 
 def look_at_signals():
@@ -138,73 +135,3 @@ def test_a_long_message_to_a_worker_that_is_stopped_holds_nobody_up(worker, monk
     assert child.receive() == "stopped"
     with pytest.raises(BlockingIOError):
         child.link.send(bytes(10**7))
-
-
-HARM = """
-import faulthandler, os, signal, time
-from cbobench.algorithms.references import Random
-
-
-class Harm(Random):
-    def ask(self, t):
-        if t == 2 and any(scope[-1] == 1 for scope in self.setting.streams.scopes):
-            self.harm()
-        return super().ask(t)
-
-
-class Crash(Harm):
-    def harm(self):
-        pid = os.fork()
-        if pid == 0:
-            time.sleep(1000)
-        with open("forks", "a") as forks:
-            forks.write(f"{pid} ")
-        faulthandler.disable()  # that of who runs the tests
-        os.kill(os.getpid(), signal.SIGSEGV)
-
-
-class Stop(Harm):
-    def harm(self):
-        os.kill(os.getpid(), signal.SIGSTOP)
-"""
-
-
-@pytest.fixture
-def play_harm(tmp_path, monkeypatch, forking):
-    """Play two seeds of which the second does harm; the errors, and what of the first is there."""
-    (tmp_path / "harmful.py").write_text(HARM)
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def play(name, engine="processes", **keys):
-        suite = {
-            "suite": "s",
-            "horizon": 5,
-            "seeds": 2,
-            "problems": ["rkhs-1d"],
-            "algorithms": [f"harmful:{name}"],
-        }
-        outcome = cbobench.run(suite | keys, out="run", cpus=2, engine=engine)
-        cells = cbobench.load_cells("run").set_index("seed")
-        assert cells["status"].to_dict() == {0: "ok", 1: "failed"}
-        return outcome.errors
-
-    return play
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["processes", "ray"])
-def test_a_cell_that_crashes_beside_its_fork_is_a_row(play_harm, tmp_path, engine):
-    (error,) = play_harm("Crash", engine)
-    assert "the cell crashed its worker" in error
-    forks = [int(pid) for pid in (tmp_path / "forks").read_text().split()]
-    assert len(forks) > 1
-    if engine == "processes":
-        assert_gone(forks)
-
-
-@pytest.mark.slow
-def test_a_cell_that_stops_its_worker_is_a_row(play_harm, monkeypatch):
-    monkeypatch.setattr(watchdog, "SILENCE_MARGIN", 5.0)
-    monkeypatch.setattr(watchdog, "GRACE", 1.0)
-    (error,) = play_harm("Stop", timeout=1)
-    assert "no word of its worker" in error

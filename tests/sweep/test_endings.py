@@ -17,7 +17,6 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.play import watchdog
 from cbobench.play.failure import Interrupted
 from cbobench.report.load import Run
 from cbobench.results import folder as folders
@@ -356,22 +355,6 @@ def test_a_signal_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(store.AtomicFile, "discard", discard)
     assert cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0).stopped
-    assert not list((tmp_path / "run").rglob("*.tmp"))
-
-
-def test_a_deadline_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
-    """It does not come in between: the play is over."""
-    discard = store.AtomicFile.discard
-
-    def late(self):
-        signal.getsignal(watchdog.SIGNAL).__self__.timed_out = 1.0
-        signal.raise_signal(watchdog.SIGNAL)
-        discard(self)
-
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(store.AtomicFile, "discard", late)
-    outcome = cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0)
-    assert outcome.failed == 2
     assert not list((tmp_path / "run").rglob("*.tmp"))
 
 

@@ -1,6 +1,4 @@
-"""Programs that a cell starts end with their worker: when it is stopped, loses its driver, or ends
-its task.
-"""
+"""Programs that a cell starts end with their worker, however it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +8,6 @@ import subprocess
 
 import pytest
 
-import cbobench
 from cbobench.processes import find_programs
 from cbobench.sweep.children import become_worker, spawn
 from tests.conftest import cbobench_words
@@ -56,46 +53,6 @@ def test_programs_end_with_their_worker(worker, how):
         child.end()
     most = how == "it dies"
     until(lambda: len(alive(pids)) <= most, lambda: f"{alive(pids)} are still there")
-
-
-LEAVING = """
-import subprocess
-from pathlib import Path
-from cbobench.algorithms.references import Random
-
-
-class Leaving(Random):
-    def start(self, setting):
-        super().start(setting)
-        subprocess.run("sleep 1000 & echo $! >> left", shell=True, check=True)
-        if setting.streams.scopes[0][-1] == 1:
-            Path("late").write_text(" ".join(str(pid) for pid in running(Path("left").read_text().split())))
-
-
-def running(pids):
-    return [pid for pid in pids if Path("/proc", pid).exists() and "Z" not in Path("/proc", pid, "stat").read_text()]
-"""  # noqa: E501
-
-
-def test_programs_end_with_the_task_that_started_them(tmp_path, monkeypatch, forking):
-    """As those of a cell that timed out in the middle: the next cell does not share the machine
-    with them.
-    """
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "leaving.py").write_text(LEAVING)
-    suite = {
-        "suite": "s",
-        "horizon": 2,
-        "seeds": 2,
-        "problems": ["rkhs-1d"],
-        "algorithms": ["leaving:Leaving"],
-    }
-    assert cbobench.run(suite, out="run", cpus=1, block=1, engine="processes").played == 2
-    pids = [int(pid) for pid in (tmp_path / "left").read_text().split()]
-    assert len(pids) == 2
-    assert_gone(pids)
-    assert (tmp_path / "late").read_text().split() == [str(pids[1])]
 
 
 DETACHING = """

@@ -14,6 +14,7 @@ import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.errors import Misuse
+from cbobench.play.company import Company
 from cbobench.sweep.executors import ProcessExecutor
 from cbobench.sweep.messages import Join
 from cbobench.sweep.plan import plan
@@ -136,18 +137,21 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     remote = SimpleNamespace(options=lambda **options: ray_options.append(options))
     demand = next(task.demand for task in todo.tasks if task.demand.cpus == 2)
     machines = [{"Alive": True, "Resources": {"CPU": 2.0, "memory": 1e9}}]
-    ray = SimpleNamespace(nodes=lambda: machines, remote=lambda **options: lambda play: remote)
+    ray = SimpleNamespace(
+        nodes=lambda: machines,
+        remote=lambda *play, **options: remote if play else lambda play: remote,
+    )
     client = RayClient(ray, Join({}, todo.folder, None, "head:1", None), SimpleQueue())
-    client._remote_for(demand)
+    client._remote_for(demand, Company())
     assert ray_options == [{"max_retries": 1, "num_cpus": 2, "memory": 10**7}]
     for resources in ({"CPU": 1.0, "memory": 1e9}, {"CPU": 2.0, "memory": 1e6}):
         machines[:] = [{"Alive": True, "Resources": resources}]
         with pytest.raises(
             Misuse, match="wants 2 CPUs and 0.01 GB; no machine of the cluster has so much"
         ):
-            client._remote_for(demand)
+            client._remote_for(demand, Company())
     machines[:] = [{"Alive": True, "Resources": {"memory": 1e9}}]
-    client._remote_for(demand)  # a head without CPUs, whose workers are yet to start
+    client._remote_for(demand, Company())  # a head without CPUs, whose workers are yet to start
 
 
 def test_ray_plays_tasks_that_take_more_than_a_cpu(make, command, tmp_path):

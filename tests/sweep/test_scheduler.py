@@ -18,7 +18,6 @@ import cbobench
 from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
-from cbobench.play.watchdog import allowed_silence
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
@@ -183,11 +182,12 @@ def test_a_worker_that_is_killed_before_it_begins_is_replaced(
     """By the kernel, where memory is short; only where none begins the sweep ends."""
     started, start = [], ProcessExecutor._start
 
-    def killed(self):
-        start(self)
-        started.append(self.workers[-1].child.pid)
+    def killed(self, company):
+        worker = start(self, company)
+        started.append(worker.child.pid)
         if len(started) in (1, 3):
             os.kill(started[-1], signal.SIGKILL)
+        return worker
 
     monkeypatch.setattr(ProcessExecutor, "_start", killed)
     receipts = processes(plan(Call(small_suite(), out=tmp_path / "run", cpus=2)))
@@ -296,7 +296,7 @@ def test_what_is_not_heard_of_is_found_in_the_store_or_played_again(
     what = (
         " is done, though its worker's answer was lost"
         if published
-        else ": no word of its worker for 672 s: stopped, or suspended?; its worker is ended"
+        else ": no word of its worker for 602 s: stopped, or suspended?; its worker is ended"
     )
     assert listener.notes == [f"{task.name}{what}" for task in executor.recalled]
 
@@ -319,8 +319,7 @@ def overdue(small_suite, tmp_path, monkeypatch):
             given_up += watched.look(executor)
         return given_up
 
-    allowed = allowed_silence(None, len(task.cells), task.horizon)
-    return SimpleNamespace(task=task, wait=wait, allowed=allowed)
+    return SimpleNamespace(task=task, wait=wait, allowed=scheduler.SILENCE)
 
 
 def test_a_simulation_of_an_hour_is_not_silent(overdue):

@@ -1,0 +1,100 @@
+"""Whatever a user's module does to its process, cells of others are what they are without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cbobench
+from tests.processes import assert_gone
+
+WORST = """
+import faulthandler, os, signal, sys, time, warnings
+import numpy as np
+from cbobench.algorithms.references import Random
+from cbobench.gp.kernels import Kernel
+from cbobench.params import param
+from dataclasses import dataclass
+
+CALL, EXP = Kernel.__call__, np.exp
+
+
+def spoil():
+    Kernel.__call__ = lambda self, *given, **words: CALL(self, *given, **words) * (1 - 1e-7)
+    np.exp = lambda *given, **words: EXP(*given, **words) * (1 - 1e-7)
+    np.seterr(all="ignore")
+    np.random.seed(1)
+    warnings.simplefilter("error")
+    os.chdir("/")
+    os.environ["OMP_NUM_THREADS"] = "7"
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_grad_enabled(False)
+
+
+spoil()
+
+
+@dataclass(kw_only=True)
+class Worst(Random):
+    how: str = param("nothing", "how")
+
+    def ask(self, t):
+        faulthandler.disable()  # that of who runs the tests
+        spoil()
+        if t == 3 and any(scope[-1] == 1 for scope in self.setting.streams.scopes):
+            if self.how == "fork":
+                with open(FORKS, "a") as forks:
+                    forks.write(f"{os.fork()} ")
+                if not os.fork():
+                    time.sleep(1000)
+            if self.how == "stop":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            if self.how == "leave":
+                sys.exit(0)
+            if self.how == "end":
+                os._exit(0)
+        return super().ask(t)
+"""
+HOWS = {"nothing": 0, "fork": 0, "leave": 2, "end": 2, "stop": 2}
+"""Failed cells of two problems."""
+
+
+RUN = """
+from cbobench.sweep import scheduler
+scheduler.SILENCE = 10.0
+from cbobench.cli import main
+main(["run", "suite.yaml", "--out", "run", "--cpus", "2", "--block", "1", "--engine", "{engine}"])
+"""
+
+
+def rounds_of(run, cells):
+    """All that is recorded of the rounds of some cells."""
+    frame = cbobench.load_rounds(run)
+    frame = frame[frame["cell"].isin(cells)].sort_values(["cell", "t"])
+    return repr([[np.asarray(value).tolist() for value in row] for row in frame.to_numpy()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.long)])
+def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write_suite, engine):
+    monkeypatch.chdir(tmp_path)
+    forks = tmp_path / "forks"
+    (tmp_path / "worst.py").write_text(f"FORKS = {str(forks)!r}\n{WORST}")
+    text = "suite: s\nhorizon: 8\nseeds: 2\nproblems: [rkhs-1d, gramacy]\nalgorithms:\n"
+    ours = "  - cei\n  - ckb-ucb\n"
+    theirs = f"  - worst:Worst: {{how: {{sweep: [{', '.join(HOWS)}]}}}}\n"
+    cbobench.run(write_suite(text + ours), out="whole", cpus=0)
+    write_suite(text + ours + theirs)
+    subprocess.run([sys.executable, "-c", RUN.format(engine=engine)], check=False, timeout=600)
+    whole, cells = cbobench.load_cells("whole"), cbobench.load_cells("run")
+    failed = cells[cells["status"] == "failed"]
+    assert len(cells) == 28
+    assert {*failed["seed"]} == {1}
+    assert {how: failed["algorithm"].str.contains(how).sum() for how in HOWS} == HOWS
+    assert rounds_of("run", whole["cell"]) == rounds_of("whole", whole["cell"])
+    assert_gone([int(pid) for pid in forks.read_text().split()])
