@@ -168,8 +168,7 @@ class VirtualExecutor(RayExecutor):
     def __init__(self, ray: VirtualRay, folder: RunFolder, problems: Mapping[str, Problem]) -> None:
         self.folder, self.cpus, self.address, self.slots = folder, None, "virtual", ray.cpus
         self.flight, self.board = {}, {}
-        child: Any = SimpleNamespace(link=self, receive=self.recv, has_ended=lambda: False)
-        self.child = child
+        self.child: Any = SimpleNamespace(link=self)
         inbox: Any = SimpleNamespace(put=lambda future: None)  # `poll` looks itself
         content: Any = problems
         self.client = RayClient(ray, Join(content, folder, None, "virtual", None), inbox)

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe, wait
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NoReturn
@@ -33,7 +33,6 @@ from cbobench.threads import THREAD_VARIABLES
 FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork
 BOOT = "from cbobench.sweep.children import begin; begin(sys.argv[1], int(sys.argv[2]))"
 MESSAGE_SECONDS = 60  # that a child may take for the rest of a message
-LOOK_SECONDS = 0.5  # between two looks at whether a child that says nothing still runs
 
 
 @dataclass
@@ -56,34 +55,6 @@ class Child:
         with suppress(ChildProcessError):  # a program of the user's may wait for all its children
             return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return None
-
-    def has_ended(self) -> bool:
-        """Return whether the process has ended; its link may be open still, in a fork that it has
-        made.
-        """
-        if not hasattr(os, "waitid"):  # macOS before Python 3.13, where no child is a fork
-            return self.process is not None and self.process.poll() is not None
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # a program of the user's may wait for all its children
-            return True
-
-    def receive(self) -> Any:
-        """Wait for the next message and return it.
-
-        Raises:
-            EOFError, OSError: the process has ended without another one, or stopped within it.
-        """
-        while not self.link.poll(LOOK_SECONDS):
-            if self.has_ended() and not self.link.poll():
-                raise EOFError
-        return self.link.recv()
-
-
-def wait_for_children(children: Collection[Child], seconds: float) -> list[Child]:
-    """Return those that have a message or have ended, waiting up to some seconds for one."""
-    readable = wait([child.link for child in children], seconds)
-    return [child for child in children if child.link in readable or child.has_ended()]
 
 
 def describe_end(code: int | None) -> str:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,9 +36,8 @@ from cbobench.sweep.children import (
     describe_end,
     end_worker,
     spawn,
-    wait_for_children,
 )
-from cbobench.sweep.messages import Answer, Play, Played, Progress, Ready, Refused, Report
+from cbobench.sweep.messages import Answer, Play, Played, Progress, Refused, Report
 
 # workers in a row that end before they begin: none will; a single one may have been killed
 FAILED_STARTS = 3
@@ -230,11 +230,11 @@ class ProcessExecutor:
             worker.child.link.send(Play(title, problem, task, self.folder))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
-        workers = {worker.child.pid: worker for worker in self.workers}
-        for child in wait_for_children([worker.child for worker in self.workers], seconds):
-            worker = workers[child.pid]
+        workers = {worker.child.link: worker for worker in self.workers}
+        for link in wait([*workers], seconds):
+            worker = workers[link]
             try:
-                message = child.receive()
+                message = link.recv()
             except (EOFError, OSError):
                 how = describe_end(self._end(worker))
                 if worker.task is not None:
@@ -243,9 +243,8 @@ class ProcessExecutor:
             match message:
                 case Refused(error):
                     raise error
-                case Ready():
-                    worker.ready, self.failed_starts = True, 0
                 case Progress(rounds):
+                    worker.ready, self.failed_starts = True, 0
                     worker.report = Report(rounds, worker.report.stamp + 1)
                 case Played(answer):
                     task, worker.task = worker.task, None
@@ -306,7 +305,6 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         # where memory runs out, before its driver
         Path("/proc/self/oom_score_adj").write_text("1000")
     problems_by_title = {} if problems is None else problems
-    _send(link, Ready())
     while True:
         title, problem, task, folder = inbox.get()
         answer: Played | Refused
@@ -326,7 +324,7 @@ def serve_tasks(link: Any, problems: dict[str, Problem] | None = None) -> None:
         _send(link, answer)
 
 
-def _send(link: Any, message: Ready | Progress | Played | Refused) -> None:
+def _send(link: Any, message: Progress | Played | Refused) -> None:
     """Send a message; end this process if the driver is gone."""
     try:
         link.send(message)

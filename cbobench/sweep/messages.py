@@ -52,12 +52,8 @@ class Play(NamedTuple):
     folder: RunFolder
 
 
-class Ready(NamedTuple):
-    """The worker has begun."""
-
-
 class Progress(NamedTuple):
-    """How many seed-rounds of its task a worker has played."""
+    """How many seed-rounds of its task a worker has played; it says so first as it begins."""
 
     rounds: int
 

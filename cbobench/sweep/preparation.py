@@ -55,7 +55,7 @@ def _prepare(message: Prepare) -> dict[str, Problem]:
     child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
     try:
         child.link.send(message)
-        answer = child.receive()
+        answer = child.link.recv()
     except (EOFError, OSError) as error:
         raise CbobenchError(
             "the process that prepares the problems ended; import cbobench before NumPy"

@@ -138,8 +138,6 @@ class RayExecutor:
                     answer = WorkerCrashed(answer.how)
                 yield task, answer
             seconds = 0.0
-        if self.child.has_ended() and not self.child.link.poll():
-            raise self._died()
 
     def cancel(self, task: Task) -> None:
         if self.flight.pop(task.name, None) is not None:

@@ -1,10 +1,9 @@
-"""Processes that are started: the signals that theirs inherit, and what becomes of one that ends or
-stops unseen.
+"""Processes that are started: the signals that theirs inherit, and what becomes of one that
+stops.
 """
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -14,7 +13,7 @@ import time
 import pytest
 
 from cbobench.sweep import children
-from cbobench.sweep.children import become_worker, spawn, wait_for_children
+from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.interrupt import SIGNALS, interruptible
 
 
@@ -58,7 +57,7 @@ def worker(forking):
 def test_what_a_worker_starts_ends_by_signals_as_elsewhere(worker):
     outside = look_at_signals()
     assert outside[0] == []
-    assert worker(serve_look).receive() == outside
+    assert worker(serve_look).link.recv() == outside
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
@@ -70,7 +69,7 @@ def test_a_handler_of_the_drivers_program_reaches_no_fork_of_a_worker(worker, ha
         child = worker(serve_look)
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert child.receive() == outside
+    assert child.link.recv() == outside
 
 
 def test_what_the_driver_starts_ends_by_signals_as_elsewhere():
@@ -102,26 +101,7 @@ def serve_pools(link):
 
 @pytest.mark.slow
 def test_pools_of_processes_end_in_a_worker(worker):
-    assert worker(serve_pools).receive() == "done"
-
-
-def serve_and_die(link):
-    """A worker that dies while a copy of it lives that holds its link open, and of which Python
-    knows nothing.
-    """
-    become_worker(link)
-    if ctypes.CDLL(None).fork() == 0:
-        time.sleep(1000)
-    link.send("last word")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_worker_that_died_is_missed_though_its_fork_lives(worker):
-    child = worker(serve_and_die)
-    assert child.receive() == "last word"
-    with pytest.raises(EOFError):
-        child.receive()
-    assert wait_for_children([child], 0.0) == [child]
+    assert worker(serve_pools).link.recv() == "done"
 
 
 def serve_stopped(link):
@@ -132,6 +112,6 @@ def serve_stopped(link):
 def test_a_long_message_to_a_worker_that_is_stopped_holds_nobody_up(worker, monkeypatch):
     monkeypatch.setattr(children, "MESSAGE_SECONDS", 1)
     child = worker(serve_stopped)
-    assert child.receive() == "stopped"
+    assert child.link.recv() == "stopped"
     with pytest.raises(BlockingIOError):
         child.link.send(bytes(10**7))

@@ -19,6 +19,7 @@ from cbobench.errors import CellFailure
 from cbobench.play.failure import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.play.isolation import captured_output
 from cbobench.results.query import FailureCounts
+from cbobench.sweep import scheduler
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -175,8 +176,11 @@ algorithms:
 @pytest.mark.parametrize(
     ("cpus", "players"), [(0, None), (2, None), pytest.param(2, "ray", marks=pytest.mark.long)]
 )
-def test_a_cell_that_hangs_is_a_row_with_its_stack(write_suite, tmp_path, cli, cpus, players):
+def test_a_cell_that_hangs_is_a_row_with_its_stack(
+    write_suite, tmp_path, monkeypatch, cli, cpus, players
+):
     """The others of its block stand; one that cannot be interrupted loses its process."""
+    monkeypatch.setattr(scheduler, "GRACE", 1.0)
     write_poison(tmp_path)
     suite = write_suite(HANGING.replace("hang]", "hang, deaf hang]" if cpus else "hang]"))
     done = cli("run", suite, "--out", "h", "--cpus", cpus, players=players)
