@@ -49,7 +49,6 @@ class Manifest:
     Attributes:
         suite, about: of the suite.
         keep: number of recorded rounds, None for all.
-        block: cells per task at most, of the first call.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
         leftovers: a line on what earlier suites of the folder named, where that is left out.
@@ -58,7 +57,6 @@ class Manifest:
     suite: str
     about: str
     keep: int | None
-    block: int
     grids: tuple[Grid, ...]
     invocations: tuple[dict[str, Any], ...]
     leftovers: tuple[str, ...] = ()
@@ -103,21 +101,18 @@ class Manifest:
         for text_name, text, _ in texts(content):
             refuse_strange(text, text_name, lines=True)
         grids = tuple(Grid.from_json(g) for g in content["grids"])
-        suite, about, keep, block = (content[name] for name in ("suite", "about", "keep", "block"))
         manifest = cls(
-            suite,
-            about,
-            keep,
-            block,
-            grids,
-            tuple(content["invocations"]),
+            suite=content["suite"],
+            about=content["about"],
+            keep=content["keep"],
+            grids=grids,
+            invocations=tuple(content["invocations"]),
         )
         keep = 1 if manifest.keep is None else manifest.keep
         for name, is_valid in (
             ("suite", isinstance(manifest.suite, str)),
             ("about", isinstance(manifest.about, str)),
             ("keep", type(keep) is int and keep > 0),
-            ("block", type(manifest.block) is int and manifest.block > 0),
             ("grids", manifest.grids),
             ("invocations", all(isinstance(call, dict) for call in manifest.invocations)),
         ):
@@ -132,7 +127,6 @@ class Manifest:
             "suite": self.suite,
             "about": self.about,
             "keep": self.keep,
-            "block": self.block,
             "grids": [grid.to_json() for grid in self.grids],
             "invocations": list(self.invocations),
         }

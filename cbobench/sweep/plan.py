@@ -89,7 +89,7 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     most = call.block or chosen
     damaged = find_damaged(folder) if "damaged" in call.kinds_again else ()
     has_record = folder.exists(FILE) and FILE not in damaged
-    record, record_notes = _record_call(call, suite, folder, most, has_record)
+    record, record_notes = _record_call(suite, folder, has_record)
     without = {Path(file).stem for file in damaged}
     published = read_published(folder, [*COLUMNS, "seconds"], without)
     by_pair, attempts, stale = blocks.cells_to_play(grid, published, call.kinds_again)
@@ -114,9 +114,7 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
     )
 
 
-def _record_call(
-    call: Call, suite: Suite, folder: RunFolder, block: int, has_record: bool
-) -> tuple[Manifest, list[str]]:
+def _record_call(suite: Suite, folder: RunFolder, has_record: bool) -> tuple[Manifest, list[str]]:
     """Return what `run.json` will say with this call, and notes on it.
 
     Args:
@@ -124,7 +122,7 @@ def _record_call(
     """
     grid, begun = suite.grid, invocation(list(suite.grid.command))
     notes = []
-    record = Manifest(suite.name, suite.about, suite.keep, block, (grid,), (begun,))
+    record = Manifest(suite.name, suite.about, suite.keep, (grid,), (begun,))
     if has_record:
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))
     elif folder.names("cells"):

@@ -72,7 +72,7 @@ def make(
         tuple(pairs.values()),
     )
     at = open_run(folder)
-    Manifest("made", "", None, len(seeds), (grid,), ({},)).write(at)
+    Manifest("made", "", None, (grid,), ({},)).write(at)
     for key, pair in pairs.items():
         lost = set((failed or {}).get(key, ()))
         source = source_hash(PROBLEM, pair.algorithm.name)

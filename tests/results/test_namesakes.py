@@ -99,7 +99,7 @@ def named(name, label, **settings):
 
 def record_of(problems, algorithms):
     pairs = tuple(Pair(problem, algorithm) for problem in problems for algorithm in algorithms)
-    return Manifest("s", "", None, 1, (Grid((*problems,), (*algorithms,), 7, (1,), pairs),), ())
+    return Manifest("s", "", None, (Grid((*problems,), (*algorithms,), 7, (1,), pairs),), ())
 
 
 def test_labels_of_one_name_are_told_apart_in_every_kind():

@@ -65,7 +65,7 @@ def test_a_grid_covers_what_it_holds_under_any_name(grid):
 def test_a_cell_of_two_grids_is_one_cell_spelt_as_in_the_later(grid):
     spelt = Variant("p", {"a": 1}, {"a": 1}, "P again", {})
     later = Grid((spelt,), grid.algorithms[:1], 7, (3, 5), (Pair(spelt, grid.algorithms[0]),))
-    record = Manifest("s", "", None, 1, (grid, later), ())
+    record = Manifest("s", "", None, (grid, later), ())
     assert len(record.cells) == 8 + 1
     assert record.cells[Cell(later.pairs[0], 7, 3).id].pair.problem.title == "p[a=1]"
 
@@ -91,7 +91,7 @@ def test_cells_of_a_pair_hash_their_ids(grid):
 
 
 def test_a_record_finds_cells_by_id(grid):
-    by_id = Manifest("s", "", None, 1, (grid,), ()).cells
+    by_id = Manifest("s", "", None, (grid,), ()).cells
     assert [*by_id] == [cell.id for cell in grid.cells]
     assert list(by_id.values()) == list(grid.cells)
     assert by_id[grid.cells[5].id] == grid.cells[5]
