@@ -194,7 +194,8 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
     Args:
         said: how many failures were counted when they were told last.
     """
-    from cbobench.results.query import FailureCounts
+
+    from cbobench.sweep.failures import FailureCounts
 
     tally = FailureCounts(outcome.errors)
     lines = [f"failed: {error}" for error in tally.examples()]

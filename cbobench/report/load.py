@@ -4,6 +4,7 @@ silence.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,7 +24,6 @@ from cbobench.results.query import (
     PublishedCells,
     cell_positions,
     read_published,
-    sort_by_cell,
 )
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import IMPROVED, list_kept, schema
@@ -641,3 +641,15 @@ def read_improvements(run: Run, problem: str, algorithm: str) -> pd.DataFrame:
     ]
     rows = pd.concat([pd.DataFrame(columns=columns), *parts])
     return rows.pivot(index="t", columns="cell", values=columns[2]).reindex(columns=cells).ffill()
+
+
+def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
+    """Yield the rows of a table sorted by the cells' order and t, split where other tasks' cells
+    may lie between.
+    """
+    ranks = cell_positions(table, order)
+    index = np.lexsort((table["t"].to_numpy(), ranks))
+    table, ranks = table.take(pa.array(index)), ranks[index]
+    cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
+    bounds = [0, *cuts.tolist(), len(ranks)]
+    return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]

@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from cbobench.errors import DamagedRun, one_line, printable
 from cbobench.report.best import describe_by, find_best
 from cbobench.report.formats import to_json_value
@@ -18,7 +20,7 @@ from cbobench.report.selection import Selection
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.lock import find_player
 from cbobench.results.manifest import Manifest
-from cbobench.results.query import Status, count_rounds_since, read_status
+from cbobench.results.query import NO_POSITION, PublishedCells, Status, read_status
 from cbobench.results.simulations import SIMULATIONS_FOLDER
 from cbobench.words import count_noun, describe_rate, time_left
 
@@ -170,3 +172,24 @@ def look(location: str) -> RunStatus:
         player=player,
         rate=rate,
     )
+
+
+def count_rounds_since(
+    folder: RunFolder, manifest: Manifest, published: PublishedCells, since: float
+) -> int:
+    """Return the seed-rounds of the cells that were published after a time.
+
+    Args:
+        since: in seconds, by the clock of the folder.
+    """
+    listing = folder.listing("cells")
+    written = [listing.get(f"{task.name}.parquet") for task in published.tasks]
+    is_recent = np.array(
+        [info is not None and (info.mtime_ns or 0) / 1e9 > since for info in written], dtype=bool
+    )
+    rounds = 0
+    for pair_cells in manifest.cells.by_pair:
+        rows = published.find(pair_cells.ids)
+        tasks = published.task[rows[rows != NO_POSITION]]
+        rounds += pair_cells.horizon * int(is_recent[tasks].sum())
+    return rounds

@@ -6,9 +6,6 @@ A run may have a million cells, so they are columns here, not objects.
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +23,6 @@ from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import IMPROVED, schema
 from cbobench.results.staleness import Freshness, Origin
 from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
-from cbobench.words import count_noun
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "arithmetic", "attempt"]
 
@@ -262,84 +258,6 @@ def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
         **cells,
     )
     return manifest, status
-
-
-def count_rounds_since(
-    folder: RunFolder, manifest: Manifest, published: PublishedCells, since: float
-) -> int:
-    """Return the seed-rounds of the cells that were published after a time.
-
-    Args:
-        since: in seconds, by the clock of the folder.
-    """
-    listing = folder.listing("cells")
-    written = [listing.get(f"{task.name}.parquet") for task in published.tasks]
-    is_recent = np.array(
-        [info is not None and (info.mtime_ns or 0) / 1e9 > since for info in written], dtype=bool
-    )
-    rounds = 0
-    for pair_cells in manifest.cells.by_pair:
-        rows = published.find(pair_cells.ids)
-        tasks = published.task[rows[rows != NO_POSITION]]
-        rounds += pair_cells.horizon * int(is_recent[tasks].sum())
-    return rounds
-
-
-SHOWN = 5
-LONGEST = 80
-_CELL = re.compile(r".*? seed \d+: (?:round \d+: )*")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-
-
-class FailureCounts:
-    """Counts errors by kind, ignoring the cell, the round and other numbers, so that thousands of
-    equal failures are one line.
-    """
-
-    def __init__(self, errors: Iterable[str] = ()) -> None:
-        self.counts: Counter[str] = Counter()
-        self.first: dict[str, str] = {}
-        for error in errors:
-            self.add(error)
-
-    def add(self, error: str) -> None:
-        """Count a line such as "rkhs-1d / random seed 3: round 7: ValueError: no"."""
-        kind = _NUMBER.sub("#", _CELL.sub("", error, count=1))
-        self.counts[kind] += 1
-        self.first.setdefault(kind, error)
-
-    @property
-    def total(self) -> int:
-        return self.counts.total()
-
-    def __str__(self) -> str:
-        """Return the total and the commonest kinds: "12 failed: 10 x ValueError: no, 2 x timed
-        out".
-        """
-        kinds = []
-        for kind, count in self.counts.most_common(SHOWN):
-            text = _CELL.sub("", self.first[kind], count=1)
-            text = text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
-            kinds.append(f"{count:,} x {text}")
-        remaining = len(self.counts) - len(kinds)
-        remainder = [count_noun(remaining, "other kind")] if remaining else []
-        return f"{self.total:,} failed: {', '.join([*kinds, *remainder])}"
-
-    def examples(self) -> list[str]:
-        """Return the first failure of each of the commonest kinds."""
-        return [self.first[kind] for kind, _ in self.counts.most_common(SHOWN)]
-
-
-def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.Table]]:
-    """Yield the rows of a table sorted by the cells' order and t, split where other tasks' cells
-    may lie between.
-    """
-    ranks = cell_positions(table, order)
-    index = np.lexsort((table["t"].to_numpy(), ranks))
-    table, ranks = table.take(pa.array(index)), ranks[index]
-    cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
-    bounds = [0, *cuts.tolist(), len(ranks)]
-    return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]
 
 
 def cell_positions(table: pa.Table, positions: dict[str, int]) -> NDArray[np.int64]:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbobench.play.task import Receipt
-from cbobench.results.query import SHOWN, FailureCounts
 from cbobench.sweep.counter import RoundCounter
+from cbobench.sweep.failures import SHOWN, FailureCounts
 from cbobench.sweep.plan import Plan
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, describe_rate, time_left

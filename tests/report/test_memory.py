@@ -13,9 +13,8 @@ from cbobench.play.block import RoundRows
 from cbobench.report import groups
 from cbobench.report.curves import curves
 from cbobench.report.figures import Profile, draw_all
-from cbobench.report.load import Run
+from cbobench.report.load import Run, sort_by_cell
 from cbobench.results.folder import RunFolder
-from cbobench.results.query import sort_by_cell
 from tests.helpers import swept
 
 

@@ -18,8 +18,8 @@ from cbobench.cli import main
 from cbobench.errors import CellFailure
 from cbobench.play.failure import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.play.isolation import captured_output
-from cbobench.results.query import FailureCounts
 from cbobench.sweep import scheduler
+from cbobench.sweep.failures import FailureCounts
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
