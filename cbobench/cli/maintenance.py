@@ -220,7 +220,11 @@ def _do_verify_files(options: argparse.Namespace) -> int:
         return exit_code
     lines = _describe_condition(condition)
     if condition.damaged:
-        lines.append("cbobench run SUITE --again damaged removes these, and plays what they held")
+        lines.append(
+            "export it again: cbobench export RUN"
+            if folder.is_bundle
+            else "cbobench run SUITE --again damaged removes these, and plays what they held"
+        )
     print("\n  ".join(map(printable, lines)))
     return exit_code
 
