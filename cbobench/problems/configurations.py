@@ -24,6 +24,7 @@ from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.columns import spreads, units_of, write_number
 from cbobench.problems.failures import FailureRule
 from cbobench.problems.inputs import InputSpace
+from cbobench.problems.simulation_values import name_functions
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 from cbobench.words import count_noun, list_names
 
@@ -122,7 +123,7 @@ def constraints_of(
 
 def plain_rules(m: int) -> list[Rule]:
     """The columns f, g_1, ..., g_m."""
-    return [Rule("f", 1.0), *(Rule(f"g_{j}", 1.0) for j in range(1, 1 + m))]
+    return [Rule(name, 1.0) for name in name_functions(m)]
 
 
 def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:

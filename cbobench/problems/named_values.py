@@ -1,6 +1,4 @@
-"""What a simulator's class calls its objective and constraints, in the words of tables, and runs
-that return values by these names.
-"""
+"""What a simulator's class calls its objective and constraints, in the words of tables."""
 
 from __future__ import annotations
 
@@ -9,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.errors import CellFailure, Misuse, show
+from cbobench.errors import Misuse, show
 from cbobench.gp.kernels import Array
 from cbobench.problems.configurations import Rule, constraints_of, objective_of
-from cbobench.problems.simulation_values import NoResult, describe_result, read_number
-from cbobench.words import count_noun
 
 LIMIT = '{"late": {"at_most": 0.1}}'
 
@@ -55,54 +51,3 @@ def orient(values: Array, rules: Sequence[Rule]) -> Array:
         return values
     signs, bounds = np.array([[rule.sign, rule.bound] for rule in rules]).T
     return np.asarray(signs * (values - bounds))
-
-
-def read_named_runs(results: Any, count: int, rules: Sequence[Rule], call: str) -> list[Array]:
-    """The values that rules name, of each of some runs in the user's units, (1 + m,); NaN for one
-    that is none.
-
-    Args:
-        results: a sequence of mappings of names to values (or of what has names, such as series),
-            or a mapping of names to values (count,).
-        count: number of runs.
-        call: what was called, for the error.
-
-    Raises:
-        CellFailure: another form, a name that no rule has or that is missing, or text. NoResult:
-            a run gave None.
-    """
-    columns = _find_names(results)
-    if columns is not None and all(len(np.atleast_1d(c)) == count for c in columns.values()):
-        rows = zip(*(np.atleast_1d(column) for column in columns.values()), strict=True)
-        results = [dict(zip(columns, row, strict=True)) for row in rows]
-    if _find_names(results) is not None or len(results) != count:
-        raise CellFailure(
-            f"{call} gives {describe_result(results)} for {count_noun(count, 'point')}; it must "
-            "give a list of as many mappings"
-        )
-    return [_read_run(result, rules, call) for result in results]
-
-
-def _read_run(result: Any, rules: Sequence[Rule], call: str) -> Array:
-    names = dict.fromkeys(rule.column for rule in rules)
-    form = f"return {{{', '.join(f'{show(name)}: ...' for name in names)}}}"
-    if result is None:
-        raise NoResult(f"it returned None; {form}")
-    named = _find_names(result)
-    if named is None or named.keys() != names.keys():
-        given = describe_result(result if named is None else named)
-        raise CellFailure(f"{call} gives {given}; as the class names its values, {form}")
-    # True and False are values here: a bound says which of them is wanted.
-    values = {
-        name: float(value) if isinstance(value, bool | np.bool_) else read_number(value, name, call)
-        for name, value in named.items()
-    }
-    return np.array([values[rule.column] for rule in rules])
-
-
-def _find_names(result: Any) -> dict[Any, Any] | None:
-    """Values by name, of a mapping, a series or a named tuple; None of all else."""
-    if isinstance(result, Mapping):
-        return dict(result)
-    to_mapping = getattr(result, "_asdict", getattr(result, "to_dict", None))
-    return None if to_mapping is None else dict(to_mapping())

@@ -20,7 +20,7 @@ from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, rerais
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
-from cbobench.problems.simulation_values import BOOLEAN, read_run
+from cbobench.problems.simulation_values import BOOLEAN, name_functions, read_run
 from cbobench.threads import single_thread
 
 STEP = 2e-4  # of a side, between the points of a difference
@@ -266,8 +266,9 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
     def evaluate_each(self: Any, x: Array) -> Array:
         points = np.asarray(x, dtype=np.float64)
         call = f"{type(self).__name__}: formula"
+        names = name_functions(self.m)
         values = [
-            read_run(formula(self, point), self.m, call)
+            read_run(formula(self, point), names, call)
             for point in points.reshape(-1, points.shape[-1])
         ]
         return np.stack(values).reshape(*points.shape[:-1], -1)

@@ -32,7 +32,7 @@ from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.configurations import BOUNDS, Rule, describe_rules, plain_rules
 from cbobench.problems.failures import ABOUT, FailureRule
 from cbobench.problems.inputs import InputSpace
-from cbobench.problems.named_values import name_values, orient, read_named_runs
+from cbobench.problems.named_values import name_values, orient
 from cbobench.problems.simulated import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -40,7 +40,7 @@ from cbobench.problems.simulated import (
     Store,
     succeeded,
 )
-from cbobench.problems.simulation_values import read_runs
+from cbobench.problems.simulation_values import name_functions, read_runs
 from cbobench.rng import Streams
 from cbobench.words import count_noun
 
@@ -173,8 +173,7 @@ class Simulator(Problem):
         0. All randomness is of `gen`.
 
         x is a point (d,), or where the class has `inputs` a mapping of their names to values.
-        Without names return a list or an array of 1 + m numbers, (f, [g_1, ..., g_m]), or {"f": f,
-        "g": [g_1, ..., g_m]} (see `problems.simulation_values`).
+        Without names return a list or an array of 1 + m numbers.
         """
         raise NotImplementedError
 
@@ -333,11 +332,8 @@ class Simulator(Problem):
             with np.errstate():
                 inputs = x if self.inputs is None else [self.as_written(point) for point in x]
                 results = self.simulate_many(inputs, generators)
-                rows = (
-                    read_named_runs(results, len(x), self.rules, call)
-                    if self.rules
-                    else read_runs(results, len(x), self.m, call)
-                )
+                names = [rule.column for rule in self.rules] or name_functions(self.m)
+                rows = read_runs(results, len(x), names, call, bool(self.rules))
         except CbobenchError:
             raise
         except BaseException as error:  # a user's simulator may raise anything
@@ -350,8 +346,7 @@ class Simulator(Problem):
         seconds = (monotonic() - began) / len(x)
         return [
             SimulationResult(orient(values, self.rules), "", seconds)
-            # complex ones have an imaginary part
-            if values.dtype == np.float64 and np.isfinite(values).all()
+            if np.isfinite(values).all()
             else SimulationResult(
                 np.full(1 + self.m, np.nan),
                 f"{call} gives {values.tolist()} at x = {self.as_written(point)}",

@@ -84,10 +84,6 @@ WRONG = {
         pointwise(lambda s, x: [float(x[0]), x[1] <= 1.0]),
         "gives (True|False) for g_1; .*give -1 where it holds, 1 where not",
     ),
-    "complex of a point": (
-        pointwise(lambda s, x: [complex(x[0], 1.0), x[1] - 1.0]),
-        "gives complex numbers: give ",
-    ),
 }
 
 

@@ -5,18 +5,16 @@ that turns them into f and g itself, and that tables and figures speak its words
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import cbobench
 from cbobench import params
 from cbobench.errors import CellFailure, Misuse
-from cbobench.problems.named_values import name_values, orient, read_named_runs
-from cbobench.problems.simulation_values import NoResult
+from cbobench.problems.named_values import name_values, orient
+from cbobench.problems.simulation_values import read_runs
 from cbobench.problems.simulator import Simulator
 from tests.helpers import make, play, prepare_class
 
@@ -85,46 +83,36 @@ def test_a_heir_has_the_words_of_its_parent():
 
 
 RULES = name_values(NAMED)
-Result = namedtuple("Result", ["late", "cost", "speed"])
 VALUES = {"late": 0.5, "cost": 3.0, "speed": 2.0}
 
 
-@pytest.mark.parametrize(
-    "result",
-    [VALUES, pd.Series(VALUES), Result(**VALUES), {n: np.array([v]) for n, v in VALUES.items()}],
-)
-def test_what_names_its_values_is_read_in_any_order(result):
-    (values,) = read_named_runs([result], 1, RULES, "simulate")
+def read_named(results, count=1):
+    return read_runs(results, count, [rule.column for rule in RULES], "simulate", by_name=True)
+
+
+def test_values_are_read_by_name_and_truths_are_numbers():
+    values, other = read_named([VALUES, {"cost": 1.0, "late": None, "speed": True}], 2)
     assert values.tolist() == [3.0, 0.5, 2.0]
     np.testing.assert_allclose(orient(values, RULES), [-3.0, 0.2, 0.5])
-
-
-def test_many_runs_may_be_columns_and_truths_are_numbers():
-    columns = {"cost": [1.0, 2.0], "late": np.array([0.1, None]), "speed": [True, False]}
-    values = read_named_runs(columns, 2, RULES, "simulate")
-    np.testing.assert_array_equal(values, [[1.0, 0.1, 1.0], [2.0, np.nan, 0.0]])
-    with pytest.raises(CellFailure, match="for 3 points; it must give a list of as many mappings"):
-        read_named_runs(columns, 3, RULES, "simulate")
+    np.testing.assert_array_equal(other, [1.0, np.nan, 1.0])
+    with pytest.raises(CellFailure, match="for 3 points; it must give a list of as many results"):
+        read_named([VALUES], 3)
 
 
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (VALUES | {"lat": 1.0}, "a mapping with 'late', 'cost', 'speed', 'lat'; as the class"),
-        (
-            {"cost": 1.0, "late": 0.1},
-            r"'cost', 'late'; as .* return \{'cost': \.\.\., 'late': \.\.\., 's",
-        ),
-        ([3.0, 0.1, 2.0], "gives a list of 3; as the class names its values, return"),
-        (3.0, "gives shape .*; as the class names its values"),
-        (VALUES | {"cost": "dear"}, "the text 'dear' for cost; it must be a number"),
+        (VALUES | {"lat": 1.0}, "gives dict .*'lat': 1.0.*; return"),
+        ({"cost": 1.0, "late": 0.1}, r"return \{'cost': \.\.\., 'late': \.\.\., 's"),
+        ([3.0, 0.1, 2.0], r"gives list \[3.0, 0.1, 2.0\]; return"),
+        (VALUES | {"cost": "dear"}, "str 'dear' for cost; it must be a number"),
     ],
 )
 def test_another_result_is_one_line(result, message):
     with pytest.raises(CellFailure, match=message):
-        read_named_runs([result], 1, RULES, "simulate")
-    with pytest.raises(NoResult, match="it returned None; return {'cost'"):
-        read_named_runs([None], 1, RULES, "simulate")
+        read_named([result])
+    with pytest.raises(ValueError, match="it returned None; return {'cost'"):
+        read_named([None])
 
 
 @pytest.mark.parametrize(

@@ -1,59 +1,20 @@
-"""What a run of a simulator may return: every form that is clear, and which of them are a failed
-run or a fault.
-"""
+"""What a run of a simulator may return, and what of it is a failed run or a fault."""
 
 from __future__ import annotations
 
 import warnings
-from array import array
-from collections import deque, namedtuple
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from cbobench.errors import CellFailure
-from cbobench.problems.simulation_values import read_run, read_runs
+from cbobench.problems.simulation_values import read_runs
 from tests.helpers import actions, make, play
 from tests.problems.test_simulator import Exact, prepared
 
-Labelled = namedtuple("Labelled", ["g", "f"])
-Measured = namedtuple("Measured", ["yield_", "stress"])
-SAME = {
-    "list": [1.5, -2.0],
-    "tuple": (1.5, -2.0),
-    "array": np.array([1.5, -2.0]),
-    "single precision": np.array([1.5, -2.0], dtype=np.float32),
-    "scalars of NumPy": [np.float32(1.5), np.int8(-2)],
-    "arrays without axes": [np.array(1.5), np.array(-2.0)],
-    "arrays of one": [np.array([1.5]), np.array([-2.0])],
-    "row": np.array([[1.5, -2.0]]),
-    "column": np.array([[1.5], [-2.0]]),
-    "f and list": (1.5, [-2.0]),
-    "f and tuple": [1.5, (-2,)],
-    "f and array": (1.5, np.array([-2.0])),
-    "mapping": {"f": 1.5, "g": [-2.0]},
-    "mapping of numbers": {"g": -2.0, "f": 1.5},
-    "mapping by number": {"g_1": -2.0, "f": 1.5},
-    "named tuple": Labelled(f=1.5, g=[-2.0]),
-    "series": pd.Series([1.5, -2.0]),
-    "labelled series": pd.Series([-2.0, 1.5], index=["g_1", "f"]),
-    "series with other labels": pd.Series({"yield": 1.5, "stress": -2.0}),
-    "row of a table": pd.DataFrame({"yield": [1.5], "stress": [-2.0]}).iloc[0],
-    "named tuple with other names": Measured(1.5, -2.0),
-    "array of Python": array("d", [1.5, -2.0]),
-    "view": memoryview(array("d", [1.5, -2.0])),
-    "queue": deque([1.5, -2.0]),
-    "f and queue": (1.5, deque([-2.0])),
-    "decimals": [Decimal("1.5"), Fraction(-2)],
-    "objects": np.array([1.5, -2], dtype=object),
-    "real complex": [1.5 + 0j, np.complex128(-2)],
-    "real complex array": np.array([1.5, -2.0], dtype=np.complex64),
-    "true f": [True, -2.0],
-    "masked nowhere": np.ma.masked_array([1.5, -2.0], mask=[False, False]),
-}
+NAMES = ["f", "g_1"]
 
 
 def play_once(attributes):
@@ -61,58 +22,28 @@ def play_once(attributes):
     return play(prepared(Exact, attributes), make("random"), seeds=1, horizon=1)
 
 
-@pytest.mark.parametrize("form", SAME)
-def test_a_run_may_return_any_form_that_is_clear(form):
-    read = read_run(SAME[form], 1, "simulate")
-    assert (read.dtype, read.tolist()) == (np.float64, [1.0 if form == "true f" else 1.5, -2.0])
-    (of_many,) = read_runs([SAME[form]], 1, 1, "simulate")
-    np.testing.assert_array_equal(of_many, read)
-
-
 @pytest.mark.parametrize(
     "result",
     [
-        [1.0, 2.0, 3.0],
-        (1.0, [2.0, 3.0]),
-        (1.0, np.array([2.0, 3.0])),
-        (1.0, np.array([[2.0, 3.0]])),
-        (np.array([1.0]), [[2.0, 3.0]]),
-        range(1, 4),
-        pd.Series({"yield": 1.0, "stress": 2.0, "g_1": 3.0}),
-        {"f": 1, "g": (2, 3)},
-        {"f": np.array([1.0]), "g": np.array([[2.0, 3.0]])},
-        {"g_2": 3.0, "g_1": 2.0, "f": 1.0},
-        pd.DataFrame([[1.0, 3.0, 2.0]], columns=["f", "g_2", "g_1"]).iloc[0],
+        [1.5, -2.0],
+        (1.5, -2),
+        np.array([1.5, -2.0], dtype=np.float32),
+        [np.float32(1.5), np.array(-2)],
+        pd.Series({"yield": 1.5, "stress": -2.0}),
+        [Decimal("1.5"), -2.0 + 0j],
+        np.ma.masked_array([1.5, -2.0], mask=[False, False]),
     ],
 )
-def test_several_constraints_may_stand_together(result):
-    assert read_run(result, 2, "simulate").tolist() == [1.0, 2.0, 3.0]
-    many = read_runs([result, [4.0, 5.0, 6.0]], 2, 2, "simulate")
-    np.testing.assert_array_equal(many, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-
-
-@pytest.mark.parametrize(
-    "results",
-    [
-        np.array([[1.0, 3.0], [2.0, 4.0]]),
-        np.array([[1, 3], [2, 4]]),
-        [(1.0, [3.0]), {"f": 2.0, "g": 4.0}],
-        {"f": [1.0, 2.0], "g": [3.0, 4.0]},
-        {"f": np.array([1.0, 2.0]), "g": np.array([[3.0], [4.0]])},
-        {"g_1": np.array([3.0, 4.0]), "f": np.array([1.0, 2.0])},
-        pd.DataFrame({"g_1": [3.0, 4.0], "f": [1.0, 2.0]}),
-    ],
-)
-def test_many_runs_may_be_an_array_a_list_or_columns(results):
-    np.testing.assert_array_equal(read_runs(results, 2, 1, "simulate"), [[1.0, 3.0], [2.0, 4.0]])
+def test_a_run_returns_numbers_in_order(result):
+    (read,) = read_runs([result], 1, NAMES, "simulate")
+    assert (read.dtype, read.tolist()) == (np.float64, [1.5, -2.0])
+    many = read_runs(np.array([[1.5, -2.0]] * 3), 3, NAMES, "simulate")
+    np.testing.assert_array_equal(many, [read] * 3)
 
 
 NO_VALUE = {
     "complex": [1.0, 2.0 + 1e-9j],
-    "complex scalar": [np.complex128(1 + 1j), -1.0],
-    "complex array": np.array([1j, -1.0]),
     "masked": np.ma.masked_array([1.0, 2.0], mask=[False, True]),
-    "masked number": [1.0, np.ma.masked],
     "none": [1.0, None],
     "nothing": None,
     "not a number": [Decimal("nan"), 1.0],
@@ -146,51 +77,29 @@ def test_a_run_without_a_value_has_failed(form, many):
     assert cells.channel.failed.sum() > 0
 
 
-FORMS = r'return \[f, g_1\], \(f, \[g_1\]\) or {"f": f, "g": \[g_1\]}'
+FORM = r"; return \[f, g_1\]$"
+BOOLEAN = "for g_1; .*give -1 where it holds, 1 where not"
 UNCLEAR = {
-    "too many": ([1.0, 2.0, 3.0], f"gives a list of 3; .*{FORMS}"),
-    "too many constraints": ((1.0, [2.0, 3.0]), f"gives a tuple of 2; .*{FORMS}"),
-    "table": (np.ones((2, 2)), f"gives shape \\(2, 2\\); .*{FORMS}"),
-    "number": (1.0, f"gives shape \\(\\); .*{FORMS}"),
-    "other keys": ({"loss": 1.0, "g": 2.0}, f"gives a mapping with 'loss', 'g'; .*{FORMS}"),
-    "labels": (pd.Series({"f": 1.0, "b": 2.0}), f"gives a Series with 'f', 'b'; .*{FORMS}"),
-    "text": ("1.0, 2.0", f"gives the text '1.0, 2.0'; .*{FORMS}"),
-    "set": ({1.0, 2.0}, f"gives an object of type set; .*{FORMS}"),
-    "iterator": (iter([1.0, 2.0]), f"gives an object of type list_iterator; .*{FORMS}"),
-    "f in text": (["1.5", 2.0], "gives the text '1.5' for f; it must be a number"),
-    "text of NumPy": (np.array(["1.5", "2"]), f"gives an array of type <U3; .*{FORMS}"),
+    "too many": ([1.0, 2.0, 3.0], rf"gives list \[1.0, 2.0, 3.0\]{FORM}"),
+    "table": (np.ones((3, 2)), rf"gives ndarray array.*{FORM}"),
+    "number": (1.0, f"gives float 1.0{FORM}"),
+    "mapping": ({"f": 1.0, "g_1": 2.0}, f"gives dict .*{FORM}"),
+    "text": ("12", f"gives str '12'{FORM}"),
+    "set": ({1.0, 2.0}, f"gives set .*{FORM}"),
+    "iterator": (iter([1.0, 2.0]), f"gives list_iterator .*{FORM}"),
+    "nested": ((1.0, [2.0]), r"gives list \[2.0\] for g_1; it must be a number"),
+    "f in text": (["1.5", 2.0], "gives str '1.5' for f; it must be a number"),
+    "text of NumPy": (np.array(["1.5", "2"]), "gives str '1.5' for f; it must be a number"),
     "time": ([np.timedelta64(3, "s"), 2.0], "gives .* for f; it must be a number"),
-    "function": (
-        [len, 2.0],
-        "gives an object of type builtin_function_or_method for f; it must be a number",
-    ),
-    "Boolean": ([1.0, True], "gives True for g_1; .*give -1 where it holds, 1 where not"),
-    "Boolean of NumPy": (
-        [1.0, np.float64(2.0) <= 0],
-        "gives False for g_1; .*give -1 where it holds, 1 where not",
-    ),
-    "Boolean array": (
-        (1.0, np.array([False])),
-        "gives False for g_1; .*give -1 where it holds, 1 where not",
-    ),
-    "Boolean without axes": (
-        (1.0, np.array(True)),
-        "gives True for g_1; .*give -1 where it holds, 1 where not",
-    ),
-    "only Booleans": (
-        np.array([True, False]),
-        "gives False for g_1; .*give -1 where it holds, 1 where not",
-    ),
-    "Boolean by name": (
-        {"f": 1.0, "g_1": False},
-        "gives False for g_1; .*give -1 where it holds, 1 where not",
-    ),
+    "Boolean": ([1.0, True], f"gives True {BOOLEAN}"),
+    "Boolean of NumPy": ([1.0, np.float64(2.0) <= 0], f"gives False {BOOLEAN}"),
+    "only Booleans": (np.array([True, False]), f"gives False {BOOLEAN}"),
 }
 
 
 @pytest.mark.parametrize("form", UNCLEAR)
 @pytest.mark.parametrize("many", [False, True])
-def test_any_other_form_is_a_line_that_shows_one(form, many):
+def test_any_other_shape_is_a_line_that_shows_the_right_one(form, many):
     result, message = UNCLEAR[form]
     attributes = {"simulate": lambda s, x, gen: result}
     if many:
@@ -200,7 +109,5 @@ def test_any_other_form_is_a_line_that_shows_one(form, many):
 
 
 def test_what_one_run_returns_is_not_what_many_do():
-    with pytest.raises(
-        CellFailure, match=r"gives shape \(2,\) for 1 point; it must give an array \(1, 2\)"
-    ):
+    with pytest.raises(CellFailure, match="for 1 point; it must give a list of as many results"):
         play_once({"simulate_many": lambda s, x, gens: np.array([1.0, 2.0])})

@@ -387,12 +387,11 @@ FAILS = {
     ),
     "shape": (
         {"simulate": lambda s, x, gen: [1.0]},
-        r"simulate gives a list of 1; it must be \(2,\), f and m = 1 constraints: return \[f, "
-        r"g_1\]",
+        r"simulate gives list \[1.0\]; return \[f, g_1\]",
     ),
     "scalar": (
         {"simulate": lambda s, x, gen: 1.0},
-        r"simulate gives shape \(\); it must be \(2,\)",
+        r"simulate gives float 1.0; return \[f, g_1\]",
     ),
     "nan": (
         {"simulate": lambda s, x, gen: [np.nan, 0.0]},
