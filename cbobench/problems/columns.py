@@ -6,13 +6,10 @@ categories.
 
 from __future__ import annotations
 
-import csv
 import datetime
-import itertools
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,72 +24,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-csv.field_size_limit(2**31 - 1)  # of characters: a column of logs is left out, but read
 ASIDE = "take it out of inputs (it then stands in ignore, unless that is rest)"
 ROUNDED = 1e-13  # of the largest value: values that differ by less are equal
 # covariances of 10,000 configurations take two to three minutes with so many
 MOST_COORDINATES = 1000
 MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
-
-
-class Source(str):
-    """What messages call a file, such as rows 'ovens.csv', with its path."""
-
-    path: Path
-
-    @classmethod
-    def of(cls, role: str, path: Path) -> Source:
-        """Return the name of a file by its role."""
-        source = cls(f"{role} {path.name!r}")
-        source.path = path
-        return source
-
-
-def describe_row(source: str, row: int) -> str:
-    """Return where a row of a table stands, counted from 0: "line 6" of a CSV as editors count,
-    else "row 5".
-
-    Args:
-        source: a `Source`, or a text that knows no path.
-    """
-    path: Path | None = getattr(source, "path", None)
-    if path is None or path.suffix.lower() != ".csv":
-        return f"row {row + 1}"
-    # The first is the header.
-    line = next((line for line, _ in itertools.islice(list_rows(path), row + 1, None)), None)
-    return f"row {row + 1}" if line is None else f"line {line}"
-
-
-def list_rows(path: Path, separator: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The rows of a file, its header first: the line where each begins, from 1, and its fields;
-    blank lines are none.
-
-    Raises:
-        UnicodeDecodeError, csv.Error: it is no text in UTF-8, or has a field beyond all measure.
-    """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        if separator == " ":
-            yield from (
-                (number, fields)
-                for number, text in enumerate(file, 1)
-                if (fields := split_fields(text, " "))
-            )
-            return
-        rows = csv.reader(file, delimiter=separator)
-        for fields in rows:
-            if len(fields) > 1 or "".join(fields).strip():
-                yield rows.line_num - sum(field.count("\n") for field in fields), fields
-
-
-def split_fields(line: str, separator: str = ",") -> list[str]:
-    """The fields of a line; of spaces, any number is one separator."""
-    if separator != " ":
-        return next(csv.reader([line], delimiter=separator), [])
-    return (
-        next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True), [])
-        if '"' in line
-        else line.split()
-    )
 
 
 def compose(names: Any) -> Any:
@@ -154,7 +90,7 @@ def numbers(
     """
     for name in texts(frame):
         row, text = find_text(frame[name])
-        otherwise = fix_text.format(name=name, place=describe_row(source, row))
+        otherwise = fix_text.format(name=name, place=f"row {row + 1}")
         raise Misuse(
             f"{source}: column {show(name)} holds text, such as {show(text)}; make numbers of "
             f"it, or {otherwise}"
@@ -168,7 +104,7 @@ def numbers(
         kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
         raise Misuse(
             f"{source} holds {int(broken.sum())} {kind}, the first in column "
-            f"{show(frame.columns[column])}, {describe_row(source, row)}; {fix}"
+            f"{show(frame.columns[column])}, row {row + 1}; {fix}"
         )
     for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
         whole: Any = frame.iat[row, column]
@@ -176,7 +112,7 @@ def numbers(
         if int(whole) != kept:
             raise Misuse(
                 f"{source}: column {show(frame.columns[column])} holds {whole}, "
-                f"{describe_row(source, row)}, beyond 2^53, which would be read as {kept}; take a "
+                f"row {row + 1}, beyond 2^53, which would be read as {kept}; take a "
                 "constant from the column, or write it in larger units"
             )
     return values
@@ -338,7 +274,7 @@ def category_values(column: pd.Series, source: str) -> list[str]:
     values, valid_texts = column.tolist(), set[str]()
 
     def place(row: int) -> str:  # asked for messages only: it reads the file again
-        return f"{source}: input {show(column.name)}, {describe_row(source, row)}"
+        return f"{source}: input {show(column.name)}, row {row + 1}"
 
     for row, value in enumerate(values):
         if isinstance(value, str) and value in valid_texts:
@@ -435,7 +371,7 @@ def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool)
         # A decimal comma makes a number too.
         if find_numbers(frame[name]).any() or is_number(text.replace(",", ".")):
             fix = (
-                f"make numbers of it (the first text: {describe_row(source, row)}); or if these "
+                f"make numbers of it (the first text: row {row + 1}); or if these "
                 f"are categories, {fix}"
             )
         raise Misuse(

@@ -24,7 +24,6 @@ from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
 from cbobench.problems.columns import (
     ASIDE,
-    describe_row,
     encode_categories,
     find_firsts,
     find_text,
@@ -520,7 +519,7 @@ class InputColumns:
             ):
                 rows = np.flatnonzero(outside & ~np.isnan(values))
                 if len(rows):
-                    place = describe_row(source, int(rows[0]))
+                    place = f"row {rows[0] + 1}"
                     raise Misuse(
                         f"{label}, {place} is {write_number(values[rows[0]])}, but {fix}, or "
                         "leave the row out"
@@ -557,7 +556,7 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
         close = nearest(strange, by_text)
         suggestion = f"did you mean {close!r}?; " if close else ""
         raise Misuse(
-            f"{label}, {describe_row(source, [*column].index(strange))} is {show(strange)}, but "
+            f"{label}, row {[*column].index(strange) + 1} is {show(strange)}, but "
             "inputs allows "
             f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
         )

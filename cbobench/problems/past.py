@@ -16,9 +16,9 @@ from cbobench.errors import Misuse, show
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Problem
-from cbobench.problems.columns import Source, as_numbers, compose, describe_row, is_number, numbers
+from cbobench.problems.columns import as_numbers, compose, is_number, numbers
 from cbobench.problems.data import sha256
-from cbobench.problems.files import read_frame, refuse_doubled
+from cbobench.problems.files import read_frame
 from cbobench.words import count_noun, list_names
 
 FILE = "file"
@@ -31,16 +31,16 @@ class PastRows(dict[str, Any]):
     """What a cell's identity holds of a file: its columns, its rows as text, and its hash.
 
     Attributes:
-        source: what messages call the file; what a run has stored knows none.
+        file: its name; what a run has stored knows none.
     """
 
-    source: Source
+    file: str = ""
 
     def describe(self) -> str:
         """Return a line for tables."""
         count = count_noun(len(self["rows"]), "past measurement")
         return (
-            f"methods that learn were told {count} of {self.source.path.name} before round 1, "
+            f"methods that learn were told {count} of {self.file} before round 1, "
             "which count as no round and enter no metric"
         )
 
@@ -55,7 +55,6 @@ def read_past(file: Path, location: str) -> PastRows:
     role = f"{location}initial"
     # Texts stand for themselves: a problem may have the categories 1.10 and None.
     frame = read_frame(file, role, read_frame(file, role).columns)
-    refuse_doubled(Source.of(role, file), frame.columns)
     if len(frame) > MOST_ROWS:
         raise Misuse(
             f"{role} {file.name!r} has {len(frame):,} rows; allowed: {MOST_ROWS:,}; keep the best "
@@ -63,7 +62,7 @@ def read_past(file: Path, location: str) -> PastRows:
         )
     rows = [[str(value) for value in row] for row in frame.to_numpy(dtype=object).tolist()]
     past = PastRows(columns=[*frame.columns], rows=rows, sha256=sha256(file))
-    past.source = Source.of("initial", file)
+    past.file = file.name
     return past
 
 
@@ -80,7 +79,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
     """
     import pandas as pd
 
-    source = getattr(past, "source", "initial")
+    file = getattr(past, "file", "")
+    source = f"initial {file!r}" if file else "initial"
     inputs, units = problem.describe_inputs(), problem.measured_in()
     if inputs is None or units is None or "feedback at once" not in problem.offers():
         raise Misuse(
@@ -119,8 +119,7 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
         row = int(inside.argmin())
         point = ", ".join(f"{name} = {frame[name].iloc[row]}" for name in inputs)
         raise Misuse(
-            f"{source}, {describe_row(source, row)}: {show(point)} is no action of the problem, "
-            f"{known}; {FIX}"
+            f"{source}, row {row + 1}: {show(point)} is no action of the problem, {known}; {FIX}"
         )
     # As of a table's rows: sign · (value − bound), then in the units that are played.
     played = [rule.sign * (measured[rule.column] - rule.bound) for rule in rules]

@@ -14,7 +14,6 @@ from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.columns import (
-    Source,
     as_numbers,
     category_values,
     compose,
@@ -36,7 +35,7 @@ from cbobench.problems.configurations import (
 )
 from cbobench.problems.data import Site, sha256
 from cbobench.problems.failures import FailureRule
-from cbobench.problems.files import doubt_header, read_frame, refuse_doubled
+from cbobench.problems.files import read_frame
 from cbobench.problems.inputs import InputColumns
 from cbobench.problems.played import FromFiles
 from cbobench.problems.readings import Table, TabularProblem, correlation
@@ -208,12 +207,9 @@ class UserTable(FromFiles):
         if self.ignore != "rest":
             columns = {column for frame in frames.values() for column in frame.columns}
             for name in self.ignore:
-                # A column without name and values is none, but could be left out before.
-                if name not in columns and not name.startswith("Unnamed: "):
-                    raise unknown(
-                        "column", name, columns, location="ignore: ", then=doubt_header(columns)
-                    )
-        sources = {name: Source.of(name, file) for name, file in files.items()}
+                if name not in columns:
+                    raise unknown("column", name, columns, location="ignore: ")
+        sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
         if self.arranged == "configurations":
             self.played = played = self._configurations(frames, sources)
             is_stated = self.noise is not None or any(
@@ -270,7 +266,7 @@ class UserTable(FromFiles):
         return problem
 
     def _configurations(
-        self, frames: dict[str, pd.DataFrame], sources: dict[str, Source]
+        self, frames: dict[str, pd.DataFrame], sources: dict[str, str]
     ) -> Configurations:
         import pandas as pd
 
@@ -346,20 +342,14 @@ class UserTable(FromFiles):
             problem.noise = problem.pooled()
         return problem
 
-    def _check_roles(self, frame: pd.DataFrame, source: Source, rules: Sequence[Rule]) -> None:
+    def _check_roles(self, frame: pd.DataFrame, source: str, rules: Sequence[Rule]) -> None:
         """Raises `Misuse` for a column that does not exist, has two roles, or none."""
         # A name that is mistyped comes first, as all else would say something else of it.
         roles = [("inputs", name) for name in self.inputs]
         roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
         for role, name in roles:
             if name not in frame.columns:
-                raise unknown(
-                    "column",
-                    name,
-                    frame.columns,
-                    location=f"{source}: {role}: ",
-                    then=doubt_header(frame.columns),
-                )
+                raise unknown("column", name, frame.columns, location=f"{source}: {role}: ")
         functions = {rule.column for rule in rules}
         for option in ("log", "one_hot", "amounts"):
             for name in getattr(self, option):
@@ -374,7 +364,6 @@ class UserTable(FromFiles):
             twice += [name for name in self.ignore if name in functions or name in self.inputs]
         if twice:
             raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
-        refuse_doubled(source, [name for _, name in roles])
         # What has no role is not dropped unseen: it may be what distinguishes rows.
         named = {
             *self.inputs,

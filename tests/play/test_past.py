@@ -85,7 +85,7 @@ def test_rows_are_read_in_the_units_and_inputs_of_a_table(tmp_path):
     f, g = np.array([-1.0, -2.0, -2.5, -3.5]), np.array([0.1, 0.2, 0.6, 0.4])
     assert values[0] == pytest.approx([(-3.6 - f.mean()) / f.std(), -0.05 / g.std()])
     for row in ("1.1,1,0,150", "a,1,0,151"):
-        with refused(r"line 2: .* is no action of the problem, and no near one"):
+        with refused(r"row 1: .* is no action of the problem, and no near one"):
             take_past(task, read_past(write(tmp_path, f"kind,yield,smoke,temp\n{row}\n"), ""))
 
 
@@ -121,9 +121,9 @@ def test_runs_resume_and_bundles_are_replayed_without_the_file(tmp_path, capsys)
     ("change", "message"),
     [
         (("x_2", "x2"), r"gardner-1: initial 'past.csv' has no column 'x_2', a column 'x2' wi"),
-        (("0.25", ""), r"column 'g_1' holds text, such as ''; .* \(the first: line 3\)"),
-        (("0.25", "inf"), "holds 1 missing or infinite entries .* line 3"),
-        (("4.5", "7.5"), r"line 3: 'x_1 = 7.5, x_2 = 3' is no action of the problem, whose box"),
+        (("0.25", ""), r"column 'g_1' holds text, such as ''; .* \(the first: row 2\)"),
+        (("0.25", "inf"), "holds 1 missing or infinite entries .* row 2"),
+        (("4.5", "7.5"), r"row 2: 'x_1 = 7.5, x_2 = 3' is no action of the problem, whose box"),
         ((ROWS, ""), "suite.yaml:5: initial 'past.csv' is empty"),
         (("x_1", "f"), "2 columns are called 'f'"),
         (("1,2,0.5", "1,2,0.5,-0.8\n" * MOST_ROWS + "1,2,0.5"), "has 1,003 rows; allowed: 1,000"),

@@ -51,7 +51,7 @@ def test_words_that_pandas_reads_as_missing_are_categories(tmp_path):
 
 def test_missing_numbers_stay_missing_beside_categories(tmp_path):
     frame = chosen(WORDS).assign(accuracy=["NA", *grid(1)["accuracy"][1:]])
-    with pytest.raises(Misuse, match=r"1 missing or infinite entries .* column 'accuracy', line 2"):
+    with pytest.raises(Misuse, match=r"1 missing or infinite entries .* column 'accuracy', row 1"):
         table(tmp_path, frame, **CHOICE)
     assert (
         table(tmp_path, frame, **CHOICE, on_failure="infeasible").played.measured.failed.sum() == 1
@@ -165,7 +165,7 @@ def test_whole_numbers_that_are_one_float_are_choices_apart(tmp_path):
 
     large = [2**53, 2**53 + 1, 10**19 + 1]
     assert choose(list(map(str, large)), large).describe_inputs()["features"][:3] == large
-    with pytest.raises(Misuse, match=f"line 3 is '{2**53 + 1}', but inputs allows {2**53}, 5"):
+    with pytest.raises(Misuse, match=f"row 2 is '{2**53 + 1}', but inputs allows {2**53}, 5"):
         choose([str(2**53), str(2**53 + 1)], [2**53, 5])
 
 
@@ -216,7 +216,7 @@ def test_none_is_played_recorded_and_shown(write_suite, tmp_path, capsys):
 def test_a_gap_in_an_amount_names_the_way_to_a_category(tmp_path):
     with pytest.raises(
         Misuse,
-        match=r"column 'features', line 2; .* say one_hot: \[features\] if a word such as None",
+        match=r"column 'features', row 1; .* say one_hot: \[features\] if a word such as None",
     ):
         table(tmp_path, chosen(["None", 3, 5]), **CHOICE | {"one_hot": []})
 

@@ -12,7 +12,6 @@ import pytest
 
 from cbobench import params
 from cbobench.errors import Misuse
-from cbobench.problems.columns import Source, describe_row
 from cbobench.problems.data import DataFolder
 from cbobench.problems.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
@@ -347,16 +346,16 @@ FILES = {
         {"accuracy": [np.nan, *grid()["accuracy"][1:-1], "PENDING"]},
         r"column 'accuracy' holds text, such as 'PENDING'; make numbers of it, or take out the "
         r"rows that hold text "
-        r"\(the first: line 19\); if these measurements failed, leave their values blank and say "
+        r"\(the first: row 18\); if these measurements failed, leave their values blank and say "
         r"on_failure: inf",
     ),
     "text in a constraint": (
         {"latency_ms": ["n/a!", *range(17)]},
-        r"'latency_ms' holds text, .*take out the rows .*\(the first: line 2\)",
+        r"'latency_ms' holds text, .*take out the rows .*\(the first: row 1\)",
     ),
     "a hole": (
         {"latency_ms": [np.nan, *range(17)]},
-        "1 missing or infinite entries .* column 'latency_ms', line 2",
+        "1 missing or infinite entries .* column 'latency_ms', row 1",
     ),
     "flat objective": (
         {"accuracy": 1.0},
@@ -376,7 +375,7 @@ def test_text_beside_failed_measurements_is_one_line(tmp_path):
     frame = grid().assign(accuracy=["", *grid()["accuracy"][1:-1], "PENDING"])
     with pytest.raises(
         Misuse,
-        match=r"such as 'PENDING'; make numbers of it, or leave blank what failed .*line 19\)",
+        match=r"such as 'PENDING'; make numbers of it, or leave blank what failed .*row 18\)",
     ):
         table(tmp_path, frame, on_failure="infeasible")
 
@@ -455,16 +454,3 @@ def test_a_table_without_repetitions_says_once_that_it_is_played_without_noise(t
         == take_notes(grid(1), noise={"accuracy": 0.1})
         == []
     )
-
-
-def test_a_row_is_named_by_its_line_in_the_file(tmp_path):
-    file = tmp_path / "c.csv"
-    file.write_text('a,b\n\n1,"x\ny"\n2,z\n\n3,w\n')
-    assert [describe_row(Source.of("rows", file), row) for row in range(4)] == [
-        "line 3",
-        "line 5",
-        "line 7",
-        "row 4",
-    ]
-    assert describe_row("a text", 4) == "row 5"
-    assert Source.of("rows", file) == "rows 'c.csv'"

@@ -425,14 +425,14 @@ def test_whole_numbers_with_nulls_in_parquet_are_failed_measurements(tmp_path):
 
 def test_of_a_table_with_failures_no_way_is_named_that_was_taken(tmp_path):
     with pytest.raises(
-        Misuse, match=r"1 entries beyond 1e100, the first in column 'g', line 2; fill or drop them$"
+        Misuse, match=r"1 entries beyond 1e100, the first in column 'g', row 1; fill or drop them$"
     ):
         table(tmp_path, [(0.0, 1.0, 1e200), *ROWS[1:]], on_failure="infeasible")
     with pytest.raises(
         Misuse,
         match=(
             r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed "
-            r"\(the first: line 2\)$"
+            r"\(the first: row 1\)$"
         ),
     ):
         table(tmp_path, [(0.0, 1.0, "late"), *ROWS[1:]], on_failure="infeasible")

@@ -135,12 +135,12 @@ WRONG = {
     ),
     "range": (
         {"inputs": TYPES | {"heat": {"int": [30, 60]}}},
-        "'heat', line 8 is 90, but inputs allows 30 to 60",
+        "'heat', row 7 is 90, but inputs allows 30 to 60",
     ),
     "two roles": ({"objective": "heat", "ignore": "rest"}, "column 'heat' has two roles"),
     "unknown": (
         {"inputs": TYPES | {"solvent": {"choice": ["s0", "s1", "s2", "z"]}}},
-        "'solvent', line 29 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out",
+        "'solvent', row 28 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out",
     ),
     "absent": (
         {"inputs": TYPES | {"solvent": {"choice": [*BASES["solvent"], "s9"]}}},
@@ -161,7 +161,7 @@ def test_contradictions_are_one_line(tmp_path, settings, message):
 
 def test_a_broken_number_is_no_whole_one(tmp_path):
     with pytest.raises(
-        Misuse, match=r"input 'heat', line 2 is 30.5, but inputs says int; write float there"
+        Misuse, match=r"input 'heat', row 1 is 30.5, but inputs says int; write float there"
     ):
         table(
             tmp_path,
