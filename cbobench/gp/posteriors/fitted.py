@@ -28,7 +28,7 @@ from cbobench.gp.classes import are_classes, fit_class, pseudo_values
 from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
 from cbobench.gp.kernels import Array, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Arrivals, Jet, Mask, pick
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask, Posterior, pick
 from cbobench.gp.posteriors.slots import models_at, times
 from cbobench.gp.taylor import taylor
 
@@ -36,7 +36,7 @@ UNIT = Matern(2.5, 1.0)
 JITTER = 1e-6  # added to the variances of sample paths, in units of s²
 
 
-class FittedPosterior:
+class FittedPosterior(Posterior):
     """Posteriors of p functions with hyperparameters of their own (see `Posterior`).
 
     Args:
@@ -492,11 +492,3 @@ class FittedPosterior:
                 raise CellFailure("a posterior covariance has no Cholesky factor")
             samples[s, i] = np.sqrt(scale) * np.matmul(np.tril(root), z[s, i])
         return samples
-
-    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        raise NotImplementedError("fitted models take no feedback that is delayed")
-
-    def receive(
-        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
-    ) -> None:
-        raise NotImplementedError("fitted models take no feedback that is delayed")

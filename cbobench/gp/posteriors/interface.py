@@ -44,9 +44,9 @@ class Arrivals(Protocol):
     def value(self) -> Array: ...
 
 
-class Posterior(Protocol):
-    """Posteriors of p functions, for S replicates in lock step, over the M candidates of an action
-    set.
+class Posterior:
+    """Base: posteriors of p functions, for S replicates in lock step, over the M candidates of an
+    action set.
 
     The candidates are all actions of a finite set, or the fixed ones of a box (its mesh, where it
     has one). Actions are indices of a finite set, or points (..., d) of the unit cube of a box.
@@ -60,34 +60,33 @@ class Posterior(Protocol):
         gain: the information gain 1/2 log det(I + K/λ) of what is known, (S,) or (S, p).
     """
 
-    @property
-    def lam(self) -> float: ...
-    @property
-    def functions(self) -> int: ...
-    @property
-    def mean(self) -> Array: ...
-    @property
-    def variance(self) -> Array: ...
-    @property
-    def gain(self) -> Array: ...
+    lam: float
+    functions: int
+    mean: Array
+    variance: Array
+    gain: Array
 
     def reset(self, lam: float | None = None) -> None:
         """Return to the prior, with another λ if one is given."""
+        raise NotImplementedError
 
     def update(self, actions: NDArray[Any], values: Array) -> None:
         """Condition on one observation (S, p) of every function at one action per replicate, (S,)
         or (S, d).
         """
+        raise NotImplementedError
 
     def imagine(self, actions: NDArray[Any]) -> None:
         """Condition variances and gain on a play with unknown values, keeping hyperparameters;
         means become meaningless.
         """
+        raise NotImplementedError
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         """Add a value for the action of round t, which entered as 0: it moves a mean, and no
         variance.
         """
+        raise NotImplementedError
 
     def receive(
         self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
@@ -99,52 +98,49 @@ class Posterior(Protocol):
             played: actions of rounds 1, ..., t, each (S,) or (S, d).
             since: observations of earlier rounds are discarded.
         """
+        raise NotImplementedError
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S,
         q) or (S, q, d).
         """
+        raise NotImplementedError
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """Return means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed
         actions, if they are kept.
         """
+        raise NotImplementedError
 
     def observations(self) -> Array:
         """Return the observed points of these slots on a box, in the unit cube (S, c, d)."""
+        raise NotImplementedError
 
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         """Return beliefs and their first two derivatives at points (S, q, d) of a box; arbitrary
         where not `mask` (S, q).
         """
+        raise NotImplementedError
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return zero-mean joint samples (S, q, n) of the q functions from `first` on, from normal
         draws (S, q, r).
         """
+        raise NotImplementedError
 
     def noise_variance(self, replicate: int, function: int) -> float:
         """Return a function's noise variance, in its units."""
+        raise NotImplementedError
 
     def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
         """Return posterior covariances of q actions of a finite set with all n, (q, n)."""
+        raise NotImplementedError
 
 
-class SharedPosterior:
-    """Base of the representations; it refuses what only some of them can do."""
+class SharedPosterior(Posterior):
+    """Base of the representations: functions that are observed together, with one covariance."""
 
-    lam: float
     replicates: int
-    functions: int
-    mean: Array
-    variance: Array
-    gain: Array
-
-    def reset(self, lam: float | None = None) -> None:
-        raise NotImplementedError
-
-    def update(self, actions: NDArray[Any], values: Array) -> None:
-        raise NotImplementedError
 
     def imagine(self, actions: NDArray[Any]) -> None:
         self.update(actions, np.zeros((self.replicates, self.functions)))
@@ -155,30 +151,12 @@ class SharedPosterior:
         """
         raise NotImplementedError
 
-    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        raise NotImplementedError
-
     def noise_variance(self, replicate: int, function: int) -> float:
         return self.lam
 
     def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
         """On a finite set the actions are the candidates."""
         return pick(self.mean, actions), pick(self.variance[:, None], actions)[:, 0]
-
-    def at_observations(self) -> tuple[Array, Array, Mask]:
-        raise NotImplementedError(f"{type(self).__name__} keeps no observations")
-
-    def observations(self) -> Array:
-        raise NotImplementedError(f"{type(self).__name__} keeps no points")
-
-    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
-        raise NotImplementedError(f"{type(self).__name__} has no points between its candidates")
-
-    def paths(self, z: Array, first: int = 0) -> Array:
-        raise NotImplementedError(f"{type(self).__name__} has no features to sample paths with")
-
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
-        raise NotImplementedError
 
     def reach(self, used: int) -> None:
         """Make room for some number of observations, the same in every block, so that no bit

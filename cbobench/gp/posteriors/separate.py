@@ -19,7 +19,7 @@ from cbobench.gp.posteriors.interface import Arrivals, Jet, Mask, Posterior, Sha
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 
-class SeparatePosterior:
+class SeparatePosterior(Posterior):
     """p posteriors of q functions each, side by side (see `interface.Posterior`).
 
     Attributes:
@@ -38,7 +38,7 @@ class SeparatePosterior:
         )
 
     @property
-    def lam(self) -> float:
+    def lam(self) -> float:  # type: ignore[override]
         return self.posteriors[0].lam
 
     def noise_variance(self, replicate: int, function: int) -> float:
@@ -46,15 +46,15 @@ class SeparatePosterior:
         return self.posteriors[index].noise_variance(replicate, within)
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Array:  # type: ignore[override]
         return self._means([posterior.mean for posterior in self.posteriors])
 
     @property
-    def variance(self) -> Array:
+    def variance(self) -> Array:  # type: ignore[override]
         return np.stack([posterior.variance for posterior in self.posteriors], axis=1)
 
     @property
-    def gain(self) -> Array:
+    def gain(self) -> Array:  # type: ignore[override]
         return np.stack([posterior.gain for posterior in self.posteriors], axis=1)
 
     def reset(self, lam: float | None = None) -> None:
@@ -158,7 +158,7 @@ class OwnNoise(SeparatePosterior):
             posterior.set_noise(lam[:, j])
 
 
-class PendingPosterior:
+class PendingPosterior(Posterior):
     """Means of one posterior and variances of another (see `interface.Posterior`).
 
     A variance does not depend on values, so a play shrinks it at once. Replacing a missing value by
@@ -179,22 +179,22 @@ class PendingPosterior:
         self.functions = arrived.functions
 
     @property
-    def lam(self) -> float:
+    def lam(self) -> float:  # type: ignore[override]
         return self.played.lam
 
     def noise_variance(self, replicate: int, function: int) -> float:
         return self.arrived.noise_variance(replicate, function)
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> Array:  # type: ignore[override]
         return self.arrived.mean
 
     @property
-    def variance(self) -> Array:
+    def variance(self) -> Array:  # type: ignore[override]
         return self.played.variance
 
     @property
-    def gain(self) -> Array:
+    def gain(self) -> Array:  # type: ignore[override]
         return self.played.gain
 
     def reset(self, lam: float | None = None) -> None:
