@@ -362,53 +362,31 @@ def find_beside(module: str, location: str, folders: Sequence[Path]) -> None:
     # neither wins.
     # The file must not take the place of a module that others import,
     # and the module must not be played by mistake.
-    candidates = {
-        place: folder
-        for folder in folders
-        if (place := _locate_module(folder.resolve(), top)) is not None
-    }
-    loaded = sys.modules.get(top)
+    places = [place for folder in folders if (place := _locate_module(folder.resolve(), top))]
     try:
-        spec = importlib.util.find_spec(top) if loaded is None else loaded.__spec__
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         spec = None
-    importable = {
-        place for place in candidates if place.is_file() or (place / "__init__.py").is_file()
-    }
-    # Python prefers these to a folder without __init__.py
-    if importable or (spec is not None and spec.origin):
-        candidates = {place: folder for place, folder in candidates.items() if place in importable}
-    origins = (
-        []
-        if spec is None
-        else [spec.origin or "built-in", *(spec.submodule_search_locations or ())]
-    )
-    file_origins = [
-        origin for origin in origins if origin not in ("built-in", "frozen", "namespace")
-    ]
-    foreign = [
-        origin
-        for origin in file_origins[:1] or origins[:1]
-        if not {Path(path).resolve() for path in file_origins} & {*candidates}
-    ]
-    if candidates and len(places := [*map(str, candidates), *foreign]) > 1:
-        past = ", which Python has imported" if loaded is not None else ""
+    every = dict.fromkeys(map(str, places))
+    if spec is not None:
+        origin = spec.origin or next(iter(spec.submodule_search_locations or [top]))
+        every |= {os.path.realpath(origin) if Path(origin).exists() else origin: None}
+    if places and len(every) > 1:
         raise Misuse(
-            f"{location}the module {show(top)} is {' and '.join(places)}{past}; give yours "
-            "another name"
+            f"{location}the module {show(top)} is {' and '.join(every)}; give yours another name"
         )
     # Last on the path, and only where nothing else has the name.
-    for folder in candidates.values():
-        if spec is None:
-            sys.path.append(str(folder.resolve()))
-            importlib.invalidate_caches()
+    if places and spec is None:
+        sys.path.append(str(places[0].parent if places[0].stem == top else places[0].parents[1]))
+        importlib.invalidate_caches()
 
 
 def _locate_module(folder: Path, top: str) -> Path | None:
-    """Where a folder holds a module: a file, or a folder with Python in it."""
-    if (file := folder / f"{top}.py").is_file():
-        return file.resolve()
+    """Where a folder holds a module: a file, that of a package, or a folder with Python in it."""
     inner = folder / top
+    for file in (folder / f"{top}.py", inner / "__init__.py"):
+        if file.is_file():
+            return file.resolve()
     return inner.resolve() if any(inner.glob("*.py")) or any(inner.glob("*/*.py")) else None
 
 

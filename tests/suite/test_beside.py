@@ -148,11 +148,11 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
     load(suite)
     with pytest.raises(
         Misuse,
-        match=r"is .*other/beside_two.py and .*suites/beside_two.py, which Python has imported",
+        match=r"is .*other/beside_two.py and .*suites/beside_two.py; give yours another name",
     ):
         load(namesake)
     with pytest.raises(
-        Misuse, match=r"the module 'random' is .*third/random.py and .*random.py, which Python has"
+        Misuse, match=r"the module 'random' is .*third/random.py and .*random.py; give"
     ):
         load(beside("random", "third"))
     assert load(suite), "the same one again is no second one"
