@@ -68,24 +68,7 @@ def plays(trial: Trial) -> Iterator[Finding]:
     try:
         _ = trial.recommending_reference
     except Broken as error:
-        fix = next(
-            (fix for word, fix in FIXES.items() if word in str(error)), "a play must raise nothing"
-        )
-        yield trial.finding(str(error), fix)
-
-
-FIXES = {  # advice, by a part of the play's error
-    "is not in the box": "clip to setting.actions.low and setting.actions.high, or draw inside "
-    "them",
-    "no index of the set": "indices count from 0",
-    "ask() gave": "see AskTell in cbobench/algorithms/asktell.py",
-    "ask gave": "give one action per replicate (S = number of seeds in the block)",
-    "the score": "a score has a value for each of S replicates and k candidates, and no NaN",
-    "duals": "give (S, m) finite dual variables, or leave the property out",
-    "recommend": "a recommendation is an action of the set, NaN or NONE where there is none yet",
-    "broadcast": "arrays of beliefs are (S, k) for f and (S, m, k) for g; sum constraints over "
-    "axis 1",
-}
+        yield trial.finding(str(error), "a play must raise nothing")
 
 
 def repeatable(trial: Trial) -> Iterator[Finding]:

@@ -16,18 +16,10 @@ from cbobench.errors import Misuse, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.suite import yamlio
-from cbobench.suite.settings import KEYS, ONE, Demand, parse_resources
+from cbobench.suite.settings import ONE, Demand, parse_resources
 from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import MAX_VARIANTS, refuse_product
 
-ELSEWHERE = {
-    (
-        "rkhs-1d",
-        ("kernel", "lengthscale", "n", "d", "m"),
-    ): "is fixed as in the paper; rkhs has it: rkhs: {{{name}: …, "
-    "constraint: threshold}} (its constraint is independent by default, that of rkhs-1d threshold)",
-}
-"""Parameters that a problem lacks and another one has, with where they are."""
 OF_MODELS = (
     "is the problem's: methods with kernel: given take it from there (as in problems: rkhs: "
     "{lengthscale: …}), with "
@@ -175,11 +167,6 @@ def build_problems(
     location = at(entry.line)
     cls = PROBLEMS.get(entry.name, location=location, imports=imports, beside=beside)
     for settings in entry.settings():
-        for (name, lacking), hint in ELSEWHERE.items():
-            if name == entry.name and (
-                misplaced := next((word for word in settings if word in lacking), None)
-            ):
-                raise Misuse(f"{location}{name}: {show(misplaced)} {hint.format(name=misplaced)}")
         problem: Problem = _build(cls, settings, entry, at)
         resolved = params.resolve(cls, settings)
         yield problem, _variant(entry, settings, resolved, resolved)
@@ -189,16 +176,7 @@ def _build(cls: type[Any], settings: Mapping[str, Any], entry: Entry, at: Source
     try:
         return params.build(cls, settings)
     except Misuse as error:
-        unknown_names = [
-            name for name in settings if str(error).startswith(f"unknown parameter {name!r}")
-        ]
-        misplaced = next((name for name in unknown_names if name in KEYS), None)
-        hint = (
-            f"; {misplaced} is a key of the suite: write it at the suite's top level"
-            if misplaced
-            else ""
-        )
-        raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}{hint}") from error
+        raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}") from error
 
 
 def algorithm_variants(

@@ -64,10 +64,6 @@ WRONG = [
         "seeds is .0, 1, -2.; allowed: seeds of at least 0 in a list; from 1",
     ),
     (
-        ("h: 0.25", "lengthscale: 0.1"),
-        "suite.yaml:5: rkhs-1d: 'lengthscale' is fixed .*; rkhs has it: rkhs: {lengthsc",
-    ),
-    (
         ("beta_scale: {sweep: [0.2, 1.0]}", "lengthscale: 0.1"),
         "ckb-rand: 'lengthscale' is the problem's: .* kernel: fit",
     ),
@@ -147,10 +143,6 @@ WRONG = [
     (
         ("  - ckb-ucb\n", "  - ckb-ucb: {bta: 1}\n"),
         "suite.yaml:7: ckb-ucb: unknown parameter 'bta'",
-    ),
-    (
-        ("  - ckb-ucb\n", "  - ckb-ucb: {timeout: 9}\n"),
-        "timeout is a key of the suite: write it at the suite's top level",
     ),
     (("rkhs-1d: {h: 0.25}", "rkhs-1d: {h: x}"), "suite.yaml:5: rkhs-1d: h is 'x'; allowed: number"),
     (
