@@ -17,23 +17,14 @@ from numpy.linalg import norm
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import OneRun, Setting
-from cbobench.algorithms.fitting import (
-    KERNEL,
-    KernelChoice,
-    check_fit,
-    check_noise,
-    find_obstacle,
-    is_fitted,
-)
+from cbobench.algorithms.base import Setting
+from cbobench.algorithms.fitting import ModelledRun, find_obstacle, is_fitted
 from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
 from cbobench.gp.beliefs import FunctionBelief
 from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.recommend import recommend_in_run
-from cbobench.gp.single import Noise, RunModel, noise_variance, true_noise
+from cbobench.gp.single import RunModel, noise_variance, true_noise
 from cbobench.params import param, state
-from cbobench.problems.base import Problem
 
 RATIO, FACTOR = 10.0, 2.0  # ρ changes by the factor if one residual exceeds the other by the ratio
 SLACK = 1.5  # relative tolerance, in units of the absolute one
@@ -41,7 +32,7 @@ SLACK = 1.5  # relative tolerance, in units of the absolute one
 
 @ALGORITHMS.register("admmbo")
 @dataclass(kw_only=True)
-class ADMMBO(OneRun):
+class ADMMBO(ModelledRun):
     """Minimises F(x) + M Σ_i 1[g_i(z_i) > 0] subject to x = z_i, F = -f, by ADMM with a search by
     EI in each step.
 
@@ -71,20 +62,8 @@ class ADMMBO(OneRun):
     source = "Ariafar et al. (2019)"
     about = "Bayesian optimisation by ADMM; after it stops, its incumbent"
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
-    needs = frozenset({"coordinates", "feedback at once"})
-    takes_untold = True
     cost = "O(c t²) for c candidates"
 
-    kernel: KernelChoice = param("auto", KERNEL)
-    lam: Noise = param(
-        "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
-        "theory: 1 + 2/T; true: R²",
-        above=0.0,
-    )
-    scaled: bool = param(
-        True, "centre and amplitude of the models from the running range; else 0 and 1"
-    )
     rho: float = param(0.1, "first penalty ρ of the augmented Lagrangian", above=0.0)
     M: float = param(50.0, "price M of an infeasible z_i", above=0.0)
     side: float = param(
@@ -114,13 +93,6 @@ class ADMMBO(OneRun):
 
     stopped_at: int | None = state()
     converged: bool = state()
-
-    def check(self, problem: Problem) -> None:
-        check_fit(self.kernel, problem, find_obstacle(problem))
-        check_noise(self.lam, problem)
-
-    def posterior_kind(self, problem: Problem) -> Kind:
-        return "observations"
 
     def start_one(self, setting: Setting) -> None:
         m = setting.constraints

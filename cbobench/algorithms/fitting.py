@@ -19,15 +19,19 @@ for finite sets with coordinates; feedback must arrive at once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cbobench.algorithms.base import Setting
+from cbobench.algorithms.base import OneRun, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
+from cbobench.gp.posteriors.choice import Kind
+from cbobench.gp.single import Noise
+from cbobench.params import param
 from cbobench.problems.base import Problem
 
 KernelChoice = Literal["auto", "given", "fit", "fit on boxes"]
@@ -101,3 +105,29 @@ def check_fit(kernel: KernelChoice, problem: Problem, obstacle: str) -> None:
     """Raise `Misuse` if a kernel is to be fitted that cannot be."""
     if obstacle and is_fitted(kernel, problem, obstacle):
         raise Misuse(f"kernel is fit, but {obstacle}")
+
+
+@dataclass(kw_only=True)
+class ModelledRun(OneRun):
+    """Base of methods for one run at a time with models of f and every g_j."""
+
+    needs = frozenset({"coordinates", "feedback at once"})
+    takes_untold = True
+
+    kernel: KernelChoice = param("auto", KERNEL)
+    lam: Noise = param(
+        "scaled",
+        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
+        "theory: 1 + 2/T; true: R²",
+        above=0.0,
+    )
+    scaled: bool = param(
+        True, "centre and amplitude of the models from the running range; else 0 and 1"
+    )
+
+    def check(self, problem: Problem) -> None:
+        check_fit(self.kernel, problem, find_obstacle(problem))
+        check_noise(self.lam, problem)
+
+    def posterior_kind(self, problem: Problem) -> Kind:
+        return "observations"

@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import NONE, OneRun, Setting
+from cbobench.algorithms.base import NONE, Setting
 from cbobench.algorithms.fitting import (
-    KERNEL,
     Bilog,
-    KernelChoice,
-    check_fit,
-    check_noise,
+    ModelledRun,
     find_obstacle,
     is_fitted,
     undecided_functions,
@@ -30,9 +27,8 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Array, squared_lengths
-from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.recommend import recommend_in_run
-from cbobench.gp.single import Noise, known_variances, true_noise
+from cbobench.gp.single import known_variances, true_noise
 from cbobench.gp.thompson import FittedThompson, Moments, ThompsonModel, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
@@ -44,7 +40,7 @@ AT_ONCE = 2048  # inspectors, which bounds memory
 
 @ALGORITHMS.register("scbo")
 @dataclass(kw_only=True)
-class SCBO(OneRun):
+class SCBO(ModelledRun):
     """One joint posterior sample of f and each g on candidates around the best point; its best
     feasible one is played.
 
@@ -86,21 +82,9 @@ class SCBO(OneRun):
     source = "Eriksson & Poloczek (2021)"
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
-    needs = frozenset({"coordinates", "feedback at once"})
     late = True
-    takes_untold = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
-    kernel: KernelChoice = param("auto", KERNEL)
-    lam: Noise = param(
-        "scaled",
-        "noise variance; scaled (ours): 0.01 of each model's squared amplitude, or fitted; "
-        "theory: 1 + 2/T; true: R²",
-        above=0.0,
-    )
-    scaled: bool = param(
-        True, "centre and amplitude of the models from the running range; else 0 and 1"
-    )
     initial: int = param(
         10,
         "points before the trust region (random, after a suite's initial design), and after "
@@ -148,16 +132,11 @@ class SCBO(OneRun):
             )
 
     def check(self, problem: Problem) -> None:
-        obstacle = find_obstacle(problem)
-        check_fit(self.kernel, problem, obstacle)
-        check_noise(self.lam, problem)
-        if self.copula and not is_fitted(self.kernel, problem, obstacle):
+        super().check(problem)
+        if self.copula and not is_fitted(self.kernel, problem, find_obstacle(problem)):
             raise Misuse(
                 "copula is true, but the kernel is given; allowed: kernel: fit, or copula: false"
             )
-
-    def posterior_kind(self, problem: Problem) -> Kind:
-        return "observations"
 
     def start_one(self, setting: Setting) -> None:
         self.fits = is_fitted(self.kernel, setting, find_obstacle(setting))
