@@ -121,9 +121,6 @@ def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
     assert not np.array_equal(many[:, 0], many[:, 1])
     draws = Draws([generator("d", 4)], sampler, shape)
     np.testing.assert_array_equal(draws.at(39), many[38, 4:5], "rounds may be skipped")
-    monkeypatch.setattr(Draws, "MEMORY", 17)
-    draws = Draws([generator("d", 4)], sampler, shape)
-    np.testing.assert_array_equal(draws.at(39), many[38, 4:5])
     with pytest.raises(ValueError, match="only go forward"):
         draws.at(2)
 

@@ -7,50 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.posteriors.separate import OwnNoise
 
 LAM, S, T = 0.05, 3, 20
-POINTS = np.linspace(0, 1, 15)[:, None]
-GRID = Finite(kernel("matern52", 0.3)(POINTS, POINTS), POINTS)
-BOX = Box(np.zeros(2), np.ones(2), "se", 0.3, 16)
-
-
-@pytest.mark.parametrize("actions", [GRID, BOX], ids=["grid", "box"])
-def test_noise_that_moves(actions):
-    """After λ moved, per function and replicate, all is as if it had been so from the start; others
-    keep their bits.
-    """
-
-    def make_posterior(lam, s=S):
-        return OwnNoise([ObservationPosterior(actions, noise, s, 2, T) for noise in lam])
-
-    rng = np.random.default_rng(1)
-    moving, fresh = make_posterior([0.1, 0.1]), make_posterior([0.3, 0.02])
-    for _ in range(11):
-        played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
-        values = np.concatenate([rng.normal(size=(S, 2)), np.ones((S, 1))], axis=1)
-        moving.update(played, values)
-        fresh.update(played, values)
-    unmoved = moving.mean[1].copy()
-    moving.set_noise(np.array([[0.3, 0.02], [0.1, 0.1], [0.3, 0.02]]))
-    np.testing.assert_array_equal(moving.mean[1], unmoved)
-    for name in ("mean", "variance"):
-        for s in (0, 2):
-            np.testing.assert_allclose(getattr(moving, name)[s], getattr(fresh, name)[s], atol=1e-9)
-    played = rng.random((S, 2)) if actions is BOX else rng.integers(GRID.n, size=S)
-    for posterior in (moving, fresh):
-        posterior.update(played, np.ones((S, 3)))
-    np.testing.assert_allclose(
-        moving.at_observations()[0][0], fresh.at_observations()[0][0], atol=1e-9
-    )
-    assert moving.mean.shape[1] == moving.functions == 4
-    # the constant 1 beside every function
-    np.testing.assert_allclose(moving.mean[:, 2:].max(), 1.0, atol=0.2)
 
 
 MESH = Box(np.zeros(2), np.full(2, 6.0), "se", 0.3, 64)

@@ -164,13 +164,6 @@ def test_no_column_moves_another(statistic):
     np.testing.assert_array_equal(interval(moved, statistic, axis=2), (low, high))
 
 
-def test_pieces_that_are_held_at_a_time_change_nothing(monkeypatch):
-    x = np.random.default_rng(0).lognormal(size=(20, 33))
-    at_once = interval(x)
-    monkeypatch.setattr(intervals, "MEMORY", 40)
-    np.testing.assert_array_equal(interval(x), at_once)
-
-
 @pytest.mark.parametrize("statistic", ["mean", "median"])
 def test_the_order_of_seeds_and_the_unit_change_nothing(statistic):
     gen = np.random.default_rng(0)
