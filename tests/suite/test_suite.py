@@ -396,19 +396,20 @@ def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "horizon", "workers", "most"),
+    ("problem", "seeds", "horizon", "workers", "most"),
     [
-        (50, 1000, 2, 50),
-        (50, 1000, 64, 10),
-        (500, 1000, 2, 100),
-        (500, 50, 1, 200),
-        (500, 1, 1, 1000),
+        ("rkhs-1d", 50, 1000, 2, 50),
+        ("rkhs-1d", 50, 1000, 64, 10),
+        ("rkhs-1d", 500, 1000, 2, 100),
+        ("rkhs-1d", 500, 50, 1, 200),
+        ("rkhs-1d", 500, 1, 1, 1000),
+        ("feasible-pocket: {candidates: 64}", 500, 10, 1, 50),
     ],
 )
 def test_a_task_has_as_many_cells_as_no_worker_idles_for(
-    write_suite, seeds, horizon, workers, most
+    write_suite, problem, seeds, horizon, workers, most
 ):
-    text = f"suite: s\nhorizon: {horizon}\nseeds: {seeds}\nproblems: [rkhs-1d]\n"
+    text = f"suite: s\nhorizon: {horizon}\nseeds: {seeds}\nproblems:\n  - {problem}\n"
     suite = load(write_suite(text + "algorithms: [ckb-ucb, random]\n"))
     assert blocks.most_cells(suite, workers, 1) == most
 
@@ -446,14 +447,6 @@ def test_what_only_leaves_out_need_not_be_playable(write_suite, tmp_path, monkey
     assert [v.title for v in single.problems] == ["rkhs-1d", "feasible-pocket"]
     box = load(path, only="feasible-pocket/ckb*").grid
     assert len(box.pairs) == 3
-
-
-@pytest.mark.parametrize(
-    ("task", "most"), [("rkhs-1d", 1000), ("feasible-pocket: {candidates: 64}", 50)]
-)
-def test_blocks_of_boxes_are_smaller(write_suite, task, most):
-    text = f"suite: s\nhorizon: 10\nseeds: 1000\nproblems:\n  - {task}\nalgorithms: [ckb-ucb]\n"
-    assert blocks.most_cells(load(write_suite(text)), 1, 1) == most
 
 
 SPREAD_OUT = """\

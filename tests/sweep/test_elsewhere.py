@@ -64,10 +64,7 @@ def test_without_fork_proc_affinity_and_limits_a_run_is_the_same(write_suite, co
         assert "Traceback" not in done.stderr
     assert len([*hiding.glob("began-*")]) >= 3, "the driver and two fresh interpreters"
     assert_same_rows(*runs)
-    cells = [cbobench.load_cells(run).set_index("cell").sort_index() for run in runs]
-    assert (cells[0]["status"] == "ok").all()
-    assert len(cells[0]) == 18
-    played = ["regret", "simple_regret", "violation_hard", "recommended_regret", "source"]
-    assert cells[0][played].equals(cells[1][played])
+    cells = cbobench.load_cells(runs[1])
+    assert (cells["status"] == "ok").sum() == len(cells) == 18
     again = command("run", write_suite(SUITE), "--out", runs[1], *words, **hidden)
     assert "(18 done before)" in again.stderr, "the first driver's lock has ended"

@@ -36,37 +36,22 @@ from tests.helpers import Listener
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
-def test_the_rest_takes_what_the_rounds_so_far_took(small_suite, tmp_path, monkeypatch):
-    todo, clock = (
-        plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0, block=2)),
-        [1000.0],
-    )
-    monkeypatch.setattr(counters, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    counter = RoundCounter(todo.tasks, FakeExecutor(1))
-    assert counter.seconds_left() is None, "nothing is known"
-    clock[0] += 10.0
-    for task in [*todo.tasks][:4]:
-        counter.add(Receipt(task.name, 2, 0, task.rounds, ()))
-    assert counter.seconds_left() == pytest.approx(5.0)
-    assert (counter.cells, counter.rounds, counter.total) == (8, 800, 1200)
-    assert counter.rate == 80.0
-
-
-def test_what_is_known_before_says_the_time_left_from_the_first_second(
+def test_the_rest_takes_what_the_rounds_so_far_took_and_what_was_expected(
     small_suite, tmp_path, monkeypatch
 ):
-    """And gives way to the speed of the rounds, of which the first ones say little."""
     todo, clock = plan(Call(small_suite(horizon=100, seeds=4), out=tmp_path / "run", cpus=0)), [0.0]
     monkeypatch.setattr(counters, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     executor = FakeExecutor(1)
-    counter = RoundCounter(todo.tasks, executor, expected=1200.0)
-    assert counter.seconds_left() == 1200.0
-    # It stands for 60 of 1200 rounds, a second each; of the others each took two.
+    counter, expecting = (RoundCounter(todo.tasks, executor, seconds) for seconds in (None, 1200.0))
+    assert (counter.seconds_left(), expecting.seconds_left()) == (None, 1200.0)
     clock[0], executor.reports = 240.0, {"a": Report(rounds=90), "b": Report(rounds=30)}
-    assert counter.seconds_left() == pytest.approx((240 + 60) / (120 + 60) * 1080)
+    assert (counter.rounds, counter.total, counter.rate) == (120, 1200, 0.5)
+    assert counter.seconds_left() == pytest.approx(2.0 * 1080)
+    # What was expected stands for 60 of 1200 rounds, a second each.
+    assert expecting.seconds_left() == pytest.approx((240 + 60) / (120 + 60) * 1080)
     counter.add(Receipt("b", 4, 0, 250, ()))
     executor.reports = {"a": Report(rounds=1000)}
-    assert counter.rounds == 1200, "never more than there are"
+    assert (counter.cells, counter.rounds) == (4, 1200), "never more than there are"
     assert counter.seconds_left() == 0
 
 
@@ -105,14 +90,10 @@ def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, mo
         assert (task.completed, task.total) == (0, 300)
         assert task.description == "0 of 6 cells, left: unknown"
         executor.reports = {"a": Report(rounds=60)}
+        counter.add(Receipt("b", 1, 1, 100, ("why",)))
+        terminal.played(Receipt("b", 1, 1, 100, ("why",)))
         assert [*terminal.bar.get_renderables()], "it is drawn again"
-        assert task.completed == 60, "no task is over"
-        assert task.description.startswith("0 of 6 cells, left: about ")
-        assert task.description.endswith(" rounds/s")
-        executor.reports = {}
-        counter.add(Receipt("a", 1, 1, 100, ("why",)))
-        terminal.played(Receipt("a", 1, 1, 100, ("why",)))
-        assert task.completed == 100
+        assert task.completed == 160
         assert re.fullmatch(
             r"2 of 6 cells, left: about .*, 1 failed, [\d.,]+ rounds/s", task.description
         )
