@@ -16,7 +16,6 @@ import numpy as np
 
 from cbobench import params
 from cbobench.arithmetic import is_as_requested
-from cbobench.call import Call
 from cbobench.errors import CbobenchError
 from cbobench.play.company import Company, find_company
 from cbobench.play.failure import describe_error
@@ -24,27 +23,29 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import Site
 from cbobench.resources import find_suite
-from cbobench.suite.cells import Suite
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.executors import pickle_problem, unpickle_problem
 from cbobench.sweep.messages import Prepare, Prepared, Refused
+from cbobench.sweep.plan import Plan
 from cbobench.threads import single_thread
 
 
-def prepare_apart(suite: Suite, call: Call) -> dict[str, Problem]:
-    """Return the prepared problems of a suite by title, each as a process prepares it that has
-    imported nobody else's code.
+def prepare_apart(plan: Plan) -> dict[str, Problem]:
+    """Return the prepared problems of a plan by title; those of workers that this process cannot
+    fork as a process prepares them that has imported nobody else's code.
 
     Raises:
         CbobenchError: they cannot be prepared.
     """
-    waiting: dict[Company, dict[str, tuple[str, Mapping[str, Any]]]] = {}
-    for variant in suite.grid.problems:
-        company = find_company(variant.name)
-        if not (company.may_fork and is_as_requested()) and variant.title in suite.problems:
-            waiting.setdefault(company, {})[variant.title] = variant.name, variant.settings
+    call, waiting = plan.call, dict[Company, dict[str, tuple[str, Mapping[str, Any]]]]()
+    for pair in (pair_cells.pair for pair_cells in plan.tasks.by_pair):
+        problem = pair.problem
+        company = find_company(problem.name, pair.algorithm.name)
+        if not (company.may_fork and is_as_requested()):
+            group = waiting.setdefault(find_company(problem.name), {})
+            group[problem.title] = problem.name, problem.settings
     base = Path() if isinstance(call.suite, Mapping) else find_suite(call.suite).parent
-    problems = dict(suite.problems)
+    problems = dict(plan.suite.problems)
     for asked in waiting.values():
         problems |= _prepare(Prepare(asked, Site(call.data, base)))
     return problems

@@ -199,7 +199,7 @@ def start_engine(plan: Plan, watcher: Watcher) -> Executor:
     if call.plays_inline:
         watcher.note(f"played by this process{_warn_of_users(plan)}")
         return InlineExecutor(problems, plan.folder)
-    problems = prepare_apart(plan.suite, call)
+    problems = prepare_apart(plan)
     is_started = ray_is_started()
     if is_started and call.address is not None:
         address_asked = show(call.address)
