@@ -314,18 +314,6 @@ def test_light_commands_import_neither_ray_nor_pandas_and_help_is_plain_text():
     assert "%%" not in output
 
 
-@pytest.mark.parametrize(
-    ("modules", "heavy"),
-    [
-        ("play.task, cbobench.sweep.run", ["pandas", "scipy.stats", "rich", "pyarrow.dataset"]),
-        ("report.compare", ["scipy.stats", "rich"]),
-        ("results.verify", ["scipy", "rich"]),
-    ],
-)
-def test_modules_import_what_they_use_alone(modules, heavy):
-    import_nothing([], [*BACKENDS, *heavy], f"import cbobench.{modules}")
-
-
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_plays_where_standard_streams_are_closed(tmp_path, closed):
     (tmp_path / "s.yaml").write_text(
@@ -362,39 +350,6 @@ SCIENCE = ["numpy", "scipy", "pandas", "pyarrow"]
 def test_help_imports_nothing_that_computes():
     """It is there in a tenth of a second."""
     import_nothing(HELP, [*BACKENDS, *SCIENCE, "rich", "yaml"])
-
-
-def test_the_package_imports_nothing_before_it_is_asked():
-    import_nothing([], [*BACKENDS, *SCIENCE], first="import cbobench; dir(cbobench)")
-    import_nothing(
-        [], [*BACKENDS, "scipy.stats", "scipy.optimize"], first="import cbobench; cbobench.run"
-    )
-    plug_in = "from cbobench import AskTell, BoxProblem, OneRun, Optimistic, Simulator, param"
-    import_nothing([], [*BACKENDS, "pandas", "scipy.stats", "scipy.optimize"], first=plug_in)
-
-
-FINITE = """\
-suite: finite
-horizon: 4
-seeds: 2
-problems: [{rkhs: {n: 20}}]
-algorithms: [ckb-ucb, penalty-noisy, rpol-ucb, gp-ts, config, sgp-ucb, stageopt]
-"""
-
-
-@pytest.mark.slow
-def test_a_sweep_imports_what_it_plays_with_alone(write_suite, tmp_path):
-    heavy = [*BACKENDS, "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.spatial"]
-    looks = "import sys, scipy.special; print('scipy.linalg' in sys.modules)"
-    if "True" in subprocess.check_output([sys.executable, "-c", looks], text=True):
-        heavy.remove("scipy.linalg")  # some versions of scipy.special import it
-    suite = write_suite(FINITE)
-    played = ["run", str(suite), "--out", str(tmp_path / "r"), "--cpus", "0"]
-    import_nothing([played], heavy)
-    import_nothing(
-        [[*played[:3], str(tmp_path / "s"), "--cpus", "0", "--dry-run"]],
-        [*heavy, "pandas"],
-    )
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cbobench.cli.parser import PLAIN_OR_JSON, Commands, Parser, argument
+from cbobench.cli.parser import DATA, PLAIN_OR_JSON, Commands, Parser, argument
 from cbobench.errors import printable, reraise_stop, unknown
 from cbobench.report.formats import render
 from cbobench.report.text_table import Code, TextTable
@@ -60,12 +60,9 @@ def add_commands(command: Commands) -> None:
     fetch.add_argument(
         "names", nargs="*", metavar="NAME", help="such as stocks, measured-p3ht (default: all)"
     )
-    fetch.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="where to (default: CBOBENCH_DATA or the cache)"
-    )
-    fetch.add_argument("--base-url", metavar="URL", help="fetch from a mirror")
+    DATA(fetch)
     path = actions.add_parser("path", help="print the folder that is searched")
-    path.add_argument("--data", type=Path, metavar="FOLDER")
+    DATA(path)
 
 
 def _registry(kind: str) -> Registry:
@@ -80,27 +77,22 @@ def _catalogue(kind: str) -> list[dict[str, Any]]:
     from cbobench import resources
     from cbobench.suite import yamlio
 
-    if kind == "suites":
-        suites = {name: yamlio.read(path) for name, path in resources.suites().items()}
-        return [
-            {
-                "name": name,
-                "horizon": suite["horizon"],
-                "seeds": suite["seeds"],
-                "about": suite.get("about", ""),
-            }
-            for name, suite in suites.items()
-        ]
-    registry = _registry(kind)
     rows = []
+    if kind == "suites":
+        for name, path in resources.suites().items():
+            suite = {"about": ""} | yamlio.read(path)
+            rows.append({"name": name} | {k: suite[k] for k in ("horizon", "seeds", "about")})
+        return rows
+    registry = _registry(kind)
     for name in registry.names():
         cls = registry.get(name)
         row = {"name": name, "source": cls.source, "about": cls.about}
         if kind == "problems":
             row |= cls.facts()
         else:
-            plays = "finite" if "a finite action set" in cls.needs else "finite, box"
-            needs = sorted(cls.needs - {"a finite action set"})
+            finite = {"a finite action set"}
+            plays = "finite" if finite <= cls.needs else "finite, box"
+            needs = sorted(cls.needs - finite)
             row |= {"knows": list(cls.knows), "plays": plays, "needs": needs, "cost": cls.cost}
         rows.append(row)
     return rows
@@ -133,22 +125,15 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench import resources
 
     name = options.name
+    is_registered = any(name in _registry(kind).names() for kind in ("problems", "algorithms"))
+    is_place = "://" in name or name.endswith(".zip") or Path(name).is_dir()
     if name in resources.suites() or Path(name).suffix in (".yaml", ".yml"):
         _show_suite(resources.find_suite(name), options)
-    elif _is_run(name):
+    elif is_place and not is_registered:  # of a class and a folder of one name the class is shown
         _show_run(name, options)
     else:
         _show_class(options)
     return 0
-
-
-def _is_run(name: str) -> bool:
-    """Whether a name is the place of a run or a bundle; of a class and a folder of one name the
-    class is shown.
-    """
-    is_registered = any(name in _registry(kind).names() for kind in ("problems", "algorithms"))
-    is_place = "://" in name or name.endswith(".zip") or Path(name).is_dir()
-    return is_place and not is_registered
 
 
 def _show_run(place: str, options: argparse.Namespace) -> None:
@@ -173,8 +158,8 @@ def _show_suite(path: Path, options: argparse.Namespace) -> None:
     if options.format == "json":
         print(json.dumps(suite, indent=1, ensure_ascii=False))
     else:
-        lines = path.read_text(encoding="utf-8").rstrip().splitlines()
-        print("\n".join(map(printable, lines)))
+        for line in path.read_text(encoding="utf-8").rstrip().splitlines():
+            print(printable(line))
 
 
 def _show_class(options: argparse.Namespace) -> None:
@@ -238,10 +223,8 @@ def do_data(options: argparse.Namespace, command_line: list[str]) -> int:
     if options.action == "path":
         print(folder)
         return 0
-    names = options.names or list(DATA_SETS)
-    for name in names:
-        if name not in DATA_SETS:
-            raise unknown("data set", name, DATA_SETS)
-    for name in names:
-        print(f"{name}: {fetch(name, folder, options.base_url)}")
+    if alien := [name for name in options.names if name not in DATA_SETS]:
+        raise unknown("data set", alien[0], DATA_SETS)
+    for name in options.names or DATA_SETS:
+        print(f"{name}: {fetch(name, folder)}")
     return 0

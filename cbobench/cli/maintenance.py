@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import UNDECIDED, Commands, add_run, whole_number
+from cbobench.cli.parser import DATA, PLAIN_OR_JSON, RUN, UNDECIDED, Commands, whole_number
 from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 
@@ -29,7 +29,7 @@ def add_commands(command: Commands) -> None:
         "export",
         "write a run's results into one file to compare with",
     )
-    add_run(export)
+    RUN(export)
     export.add_argument(
         "--out",
         metavar="FILE",
@@ -54,7 +54,7 @@ def add_commands(command: Commands) -> None:
         nargs="+",
         help="run folder; with --replay also bundles, paths or URIs",
     )
-    verify.add_argument("--format", choices=("table", "json"), default="table")
+    PLAIN_OR_JSON(verify)
     verify.add_argument(
         "--replay",
         type=whole_number,
@@ -68,9 +68,7 @@ def add_commands(command: Commands) -> None:
         metavar="S",
         help="of the draw (default: a new one, which is said)",
     )
-    verify.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="folder with the original data sets"
-    )
+    DATA(verify)
     verify.add_argument(
         "--imports", action="store_true", help="import the modules of your own that the runs name"
     )

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbobench.cli.parser import PLAIN_OR_JSON, Commands, argument
+from cbobench.cli.parser import DATA, PLAIN_OR_JSON, Commands, argument
 from cbobench.errors import Misuse, printable, show
 
 ALGORITHM = '''\
@@ -163,7 +163,7 @@ def add_commands(command: Commands) -> None:
             default=[],
             help="a parameter (may be repeated)",
         ),
-        argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets"),
+        DATA,
         PLAIN_OR_JSON,
     )
 
@@ -281,18 +281,20 @@ def new(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
             f"{show(module)} is a module that Python has; choose another name, such as my_{module}"
         )
     path = f"{module}:{cls}"
-    if kind == "algorithm":
-        text, about = ALGORITHM, "a method of mine beside others"
-        entries = {"problems": "gardner-1, gramacy", "algorithms": f"{path}, cei, random"}
-    elif kind == "simulator":
-        text, about = SIMULATOR, "a simulator of mine"
-        entries = {"problems": path, "algorithms": "cei, scbo, random"}
-    else:
-        text, about = PROBLEM, "a problem of mine"
-        entries = {"problems": path, "algorithms": "cei, epbo, random"}
+    text, about, problems, algorithms = {
+        "algorithm": (
+            ALGORITHM,
+            "a method of mine beside others",
+            "gardner-1, gramacy",
+            f"{path}, cei, random",
+        ),
+        "simulator": (SIMULATOR, "a simulator of mine", path, "cei, scbo, random"),
+        "problem": (PROBLEM, "a problem of mine", path, "cei, epbo, random"),
+    }[kind]
     code.write_text(text.format(module=module, name=cls), encoding="utf-8")
+    lines = SUITE.format(module=module, about=about, problems=problems, algorithms=algorithms)
     try:
-        suite.write_text(SUITE.format(module=module, about=about, **entries), encoding="utf-8")
+        suite.write_text(lines, encoding="utf-8")
     except OSError:
         # Half of the two files would make the next call refuse to write.
         code.unlink()

@@ -45,12 +45,9 @@ class Parser(argparse.ArgumentParser):
         """Parse a command line; an unknown option is refused with the nearest one of its
         command.
         """
-        if (
-            arguments
-            and arguments[0].startswith("-")
-            and arguments[0] not in self._option_string_actions
-        ):
-            self._refuse(arguments[:1], self)
+        first = arguments[0] if arguments else ""
+        if first.startswith("-") and first not in self._option_string_actions:
+            self._refuse([first], self)
         options, left = self.parse_known_args(arguments)
         if left and hasattr(options, "other") and not any(word.startswith("-") for word in left):
             options.other, left = [*options.other, *left], []  # further runs, after an option
@@ -74,21 +71,20 @@ class GroupedHelp(argparse.HelpFormatter):
         if not isinstance(action, argparse._SubParsersAction):
             return super()._format_action(action)
         lines = {command.dest: self._format_action(command) for command in action._get_subactions()}
-        parts = [
-            "".join([f"\n{heading}:\n", *map(lines.__getitem__, names)])
+        return "".join(
+            "".join([f"\n{heading}:\n", *(lines[name] for name in names)])
             for heading, names in GROUPS.items()
-        ]
-        return "".join(parts)
+        )
 
 
 class Once(argparse.Action):
     """An option that is given once: a second value would replace the first in silence."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        if getattr(namespace, self.dest) is not None:
+        before = getattr(namespace, self.dest)
+        if before is not None:
             raise Misuse(
-                f"{option} is given twice ({show(getattr(namespace, self.dest))}, "
-                f"{show(values)}); use * to match both"
+                f"{option} is given twice ({show(before)}, {show(values)}); use * to match both"
             )
         setattr(namespace, self.dest, values)
 
@@ -145,16 +141,13 @@ def exclusive(*arguments: Argument) -> Argument:
 
 
 RUN = argument("run", metavar="RUN", help="run folder, path or URI")
+RUNS = argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
+DATA = argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
 RUN_OR_BUNDLE = argument("run", metavar="RUN", help="run folder or bundle, path or URI")
 ONLY = argument(
     "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one'
 )
 PLAIN_OR_JSON = argument("--format", choices=("table", "json"), default="table")
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the run that a command is about."""
-    RUN(parser)
 
 
 class Commands:

@@ -10,10 +10,9 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import Commands, Once, whole_number
+from cbobench.cli.parser import DATA, ONLY, Commands, whole_number
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, part_of
@@ -39,15 +38,8 @@ def add_commands(command: Commands) -> None:
     run.add_argument(
         "--horizon", type=whole_number, metavar="T", help="rounds instead of the suite's"
     )
-    run.add_argument(
-        "--only",
-        metavar="GLOB",
-        action=Once,
-        help='only matching pairs, "problem/algorithm" or one of them',
-    )
-    run.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="folder with the original data sets"
-    )
+    ONLY(run)
+    DATA(run)
     run.add_argument(
         "--cpus",
         type=whole_number,

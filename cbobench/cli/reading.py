@@ -14,9 +14,9 @@ from cbobench.cli.parser import (
     ONLY,
     PLAIN_OR_JSON,
     RUN_OR_BUNDLE,
+    RUNS,
     UNDECIDED,
     Commands,
-    Once,
     argument,
     exclusive,
     folder,
@@ -166,7 +166,7 @@ def add_commands(command: Commands) -> None:
                 "performance and data profiles"
             ),
         ),
-        argument("--only", metavar="GLOB", action=Once, help="only matching pairs, as for run"),
+        ONLY,
         argument(
             "--metric",
             nargs="+",
@@ -238,7 +238,7 @@ def add_commands(command: Commands) -> None:
         do_report,
         "report",
         "write runs into one page that opens offline",
-        argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs"),
+        RUNS,
         argument(
             "--out",
             type=Path,
@@ -252,7 +252,7 @@ def add_commands(command: Commands) -> None:
         do_claims,
         "claims",
         "test the papers' claims on runs: a verdict each",
-        argument("runs", metavar="RUN", nargs="+", help="run folders, paths or URIs"),
+        RUNS,
         argument("--format", choices=("table", "markdown", "json"), default="table"),
         argument(
             "--recipe",

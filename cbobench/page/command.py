@@ -72,9 +72,8 @@ def place(runs: Sequence[Run]) -> Path:
     here.
     """
     folder, *others = [folder for run in runs for folder in run.folders]
-    if others or folder.is_bundle or not folder.local:
-        return Path(NAME)
-    return Path(folder.uri, NAME)
+    is_elsewhere = len(others) > 0 or folder.is_bundle or not folder.local
+    return Path("" if is_elsewhere else folder.uri, NAME)
 
 
 def assemble_page(page: Page, title: str) -> str:

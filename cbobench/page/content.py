@@ -91,11 +91,10 @@ def _add_curves(page: Page, run: Run) -> None:
     page.add_text("p", ABOUT_CURVES)
     for problem, label in run.record.labels("problems").items():
         page.add_text("h3", label)
-        figure = draw_curves(run, problem)
-        if figure is None:
-            page.add_text("p", "No cell is good yet.")
-        else:
+        if figure := draw_curves(run, problem):
             page.add_figure(figure)
+        else:
+            page.add_text("p", "No cell is good yet.")
 
 
 def _add_over_problems(page: Page, run: Run) -> None:

@@ -92,12 +92,8 @@ def draw_profile(run: Run, kind: Literal["performance", "data"]) -> Figure:
 
 def _read_curves(run: Run, problem: str, quantity: Metric) -> pd.DataFrame:
     """The curves of a metric where they have values, at some of the stored rounds."""
-    panel = Panel(
-        metric=quantity.name,
-        problem=problem,
-        statistic="median",
-        metrics={**METRICS, quantity.name: quantity},
-    )
+    metrics = {**METRICS, quantity.name: quantity}
+    panel = Panel(quantity.name, problem, statistic="median", metrics=metrics)
     frame = panel.data(run).dropna(subset="median").assign(metric=plain(quantity.label))
     curves = [_thin(curve) for _, curve in frame.groupby("algorithm", sort=False)]
     return pd.concat(curves) if curves else frame
@@ -124,12 +120,11 @@ def _draw_steps(run: Run, frame: pd.DataFrame, **settings: Any) -> Figure:
     import plotly.express as px
 
     look_by_title = looks(run.record)
-    names = {}
-    colours = {}
-    for row in frame.drop_duplicates("algorithm").to_dict("records"):
-        title = row["algorithm"]
-        lacks = "" if row["n"] == row["expected"] else f" ({row['n']} of {row['expected']})"
-        names[title] = plain(f"{row['label']}{lacks}")
+    names, colours = {}, {}
+    for title, label, n, expected in (
+        frame[["algorithm", "label", "n", "expected"]].drop_duplicates("algorithm").to_numpy()
+    ):
+        names[title] = plain(label + f" ({n} of {expected})" * bool(n != expected))
         colours[names[title]] = look_by_title[title].colour
     figure = px.line(
         frame.assign(method=frame["algorithm"].map(names)),

@@ -9,8 +9,6 @@ by notebooks, which show all that pyplot has open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -30,34 +28,21 @@ class Image(Figure):
     """
 
     def __init__(self, size: Size, height: float, layout: Any = "constrained") -> None:
-        self.size, self.in_settings = size, False
-        with self.settings():
+        self.size = size
+        with size.context():
             super().__init__(figsize=(size.width, height), layout=layout)
             # In place of the canvas that matplotlib gives every figure, which prints with the
             # settings of the user.
             Canvas(self)
 
-    @contextmanager
-    def settings(self) -> Iterator[None]:
-        """A context of the size's settings; one within another changes nothing."""
-        if self.in_settings:
-            yield
-            return
-        self.in_settings = True
-        try:
-            with self.size.context():
-                yield
-        finally:
-            self.in_settings = False
-
     def draw(self, renderer: Any) -> None:
         """Draw it. Ticks are made now, which would take the user's settings."""
-        with self.settings():
+        with self.size.context():
             super().draw(renderer)
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """Save it, as matplotlib does; a PNG has the size's resolution by default."""
-        with self.settings():
+        with self.size.context():
             super().savefig(fname, **options)
 
     def show(self, warn: bool = True) -> None:
@@ -86,5 +71,5 @@ class Canvas(FigureCanvasAgg):
 
     def print_figure(self, *args: Any, **options: Any) -> Any:
         """Save the image."""
-        with self.figure.settings():
+        with self.figure.size.context():
             return super().print_figure(*args, **options)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cbobench.metrics import METRICS
-from cbobench.report.groups import find_groups
+from cbobench.report.groups import find_groups, gather
 from cbobench.report.load import Run
 from cbobench.report.notes import describe_facts
 from cbobench.report.summary import count_seeds
@@ -43,40 +43,32 @@ def describe_settings(run: Run, titles: Mapping[VariantKind, Iterable[str]]) -> 
     lines = []
     for kind, noun in NOUNS.items():
         variants, labels = run.record.variants(kind), run.record.labels(kind)
-        chosen = {title: variants[title] for title in titles[kind]}
-        shared = _find_shared([*chosen.values()])
-        if shared:
-            lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
-        for title, variant in chosen.items():
-            is_alias = labels[title] != variant.name
-            name = f"{labels[title]} ({variant.name})" if is_alias else labels[title]
+        shared = _find_shared([variants[title] for title in titles[kind]])
+        lines += [f"Shared by the {kind}: {_join_values(shared)}."] * bool(shared)
+        for title in titles[kind]:
+            variant, label = variants[title], labels[title]
+            name = label + f" ({variant.name})" * (label != variant.name)
             own = {key: value for key, value in variant.values.items() if key not in shared}
-            lines.append(f"{noun} {name}: {_join_values(own)}." if own else f"{noun} {name}.")
+            lines.append(f"{noun} {name}" + f": {_join_values(own)}" * bool(own) + ".")
     return lines
 
 
 def _find_shared(variants: Sequence[Variant]) -> dict[str, Any]:
     """Parameters that two variants or more have, all with the same value."""
-    values: dict[str, list[Any]] = {}
-    for variant in variants:
-        for name, value in variant.values.items():
-            values.setdefault(name, []).append(value)
+    values = gather(pair for variant in variants for pair in variant.values.items())
     return {
-        name: shared_values[0]
-        for name, shared_values in values.items()
-        if len(shared_values) > 1 and all(v == shared_values[0] for v in shared_values)
+        name: held[0]
+        for name, held in values.items()
+        if len(held) > 1 and all(value == held[0] for value in held)
     }
 
 
 def _join_values(values: Mapping[str, Any]) -> str:
-    texts = {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in sorted(values.items())
-    }
     # R and V are metrics, too.
     symbols = {metric.symbol for metric in METRICS.values()}
-    return ", ".join(
-        f"{'parameter ' * (name in symbols)}{name} = "
-        f"{text[:12] + '...' if len(text) > 60 else text}"
-        for name, text in texts.items()
-    )
+    parts = []
+    for name, value in sorted(values.items()):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = f"{text[:12]}..." if len(text) > 60 else text
+        parts.append(f"{'parameter ' * (name in symbols)}{name} = {text}")
+    return ", ".join(parts)

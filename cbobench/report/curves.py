@@ -55,11 +55,6 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     return median, low, high
 
 
-def turn(points: tuple[Any, Any, Any], unit: float) -> tuple[Any, Any, Any]:
-    """What `centre` gives, as it is shown: of minus the values where the unit is -1."""
-    return points if unit > 0 else (-points[0], -points[2], -points[1])
-
-
 def curves(
     run: Run,
     metric: str,
@@ -169,9 +164,8 @@ def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[i
     """What stands for the seeds, for captions; `bars`: what means, or medians, have around them."""
     if max(counts, default=0) == 1:
         return f"The values of {seeds}."
-    centres = {"mean": "Means", "median": "Medians"}[statistic]
     lacking = ", which one seed does not have" if min(counts) == 1 and "interval" in bars else ""
-    return f"{centres} over {seeds}; {bars}{lacking}."
+    return f"{statistic.capitalize()}s over {seeds}; {bars}{lacking}."
 
 
 def draw_edge(axis: Any, edge: float, tick: str) -> None:
@@ -298,9 +292,11 @@ class Panel(OverRounds):
             last=self.last,
             algorithms=self.algorithm_titles(run),
         )
+        # Of minus the values the lower end is the upper one.
         unit = unit_of(self.metrics[self.metric])
-        shown = turn((frame[self.statistic], frame["low"], frame["high"]), unit)
-        return frame.assign(**dict(zip((self.statistic, "low", "high"), shown, strict=True)))
+        ends = {"low": "low", "high": "high"} if unit > 0 else {"low": "high", "high": "low"}
+        columns = {self.statistic: self.statistic} | ends
+        return frame.assign(**{name: unit * frame[held] for name, held in columns.items()})
 
     def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rounds that set the range."""

@@ -33,7 +33,7 @@ from cbobench.errors import (
     show,
     unknown,
 )
-from cbobench.metrics import METRICS, Array
+from cbobench.metrics import METRICS
 from cbobench.report.captions import FigureContents, caption, identity
 from cbobench.report.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.formats import escape_formula
@@ -96,10 +96,8 @@ def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str
     optimum.
     """
     good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
-    lacks_optimum = len(good) > 0 and good["f_star"].isna().all()
-    return list(
-        dict.fromkeys(SIMPLE_VALUE if lacks_optimum and METRICS[n].relative else n for n in names)
-    )
+    lacks = len(good) > 0 and good["f_star"].isna().all()
+    return list(dict.fromkeys(SIMPLE_VALUE if lacks and METRICS[n].relative else n for n in names))
 
 
 def scale_of(metric: str) -> str:
@@ -208,8 +206,12 @@ def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) 
     if not highlighted and len(drawn) <= MOST:
         return Lead(tuple(drawn))
     ranked = rank_titles(run, drawn)
-    coloured = [title for title in ranked if title in highlighted] if highlighted else ranked[:MOST]
-    return Lead(tuple(coloured), tuple(title for title in ranked if title not in coloured))
+    chosen = highlighted or ranked[:MOST]
+    coloured, grey = (
+        tuple(title for title in ranked if (title in chosen) is is_lead)
+        for is_lead in (True, False)
+    )
+    return Lead(coloured, grey)
 
 
 def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
@@ -221,20 +223,14 @@ def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
     than any value; a method without a cell is last.
     """
     good = run.cells[run.cells["algorithm"].isin(titles)]
-    ranks = [
-        _rank_medians(part[part["horizon"] == run.horizon_of(str(problem))], titles)
-        for problem, part in good.groupby("problem", sort=False)
-    ]
-    mean = np.mean(ranks, axis=0) if ranks else np.zeros(len(titles))
-    return [titles[i] for i in np.argsort(mean, kind="stable")]
-
-
-def _rank_medians(cells: pd.DataFrame, titles: Sequence[str]) -> Array:
-    """Ranks of the methods on one problem, (methods,)."""
-    name = SIMPLE_VALUE if cells[SIMPLE_REGRET].isna().all() else SIMPLE_REGRET
-    values = -METRICS[name].sign * cells[name].where(cells["status"] == "ok")
-    medians = values.fillna(UNREACHED).groupby(cells["algorithm"]).median()
-    return np.asarray(medians.reindex([*titles]).fillna(2 * UNREACHED).rank(), dtype=np.float64)
+    ranks: list[Any] = [np.zeros(len(titles))]
+    for problem, part in good.groupby("problem", sort=False):
+        cells = part[part["horizon"] == run.horizon_of(str(problem))]
+        name = SIMPLE_VALUE if cells[SIMPLE_REGRET].isna().all() else SIMPLE_REGRET
+        values = -METRICS[name].sign * cells[name].where(cells["status"] == "ok")
+        medians = values.fillna(UNREACHED).groupby(cells["algorithm"]).median()
+        ranks.append(medians.reindex([*titles]).fillna(2 * UNREACHED).rank().to_numpy())
+    return [titles[i] for i in np.argsort(np.sum(ranks, axis=0), kind="stable")]
 
 
 def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -> list[list[str]]:
@@ -546,7 +542,7 @@ def draw_all(
         Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together.
             CbobenchError: the run has no good cell to draw.
     """
-    if not (run.cells["status"] == "ok").any():
+    if not problems_played(run):
         raise CbobenchError(
             f"{run} has no good cell yet, so there is nothing to draw; see cbobench status"
         )
@@ -566,11 +562,10 @@ def draw_all(
             # Two recipes may name a figure alike; neither writes over the files of the other.
             counts[figure.name] += 1
             count = counts[figure.name]
-            unique = figure if count == 1 else replace(figure, name=f"{figure.name}_{count}")
+            unique = replace(figure, name=figure.name + f"_{count}" * (count > 1))
             paths = draw(run, unique, folder, options)
-            if paths or any(
-                len(run.good(*pair)) for panel in unique.panels for pair in panel.pairs(run)
-            ):
+            pairs = (pair for panel in figure.panels for pair in panel.pairs(run))
+            if paths or any(len(run.good(*pair)) for pair in pairs):
                 yield unique, paths
 
 
@@ -599,13 +594,13 @@ def _ask_recipe(
 
 def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
     """A line on the files of a figure, or why there are none."""
-    if not paths:
-        return (
-            f"{figure.name}: not drawn, no round has a value to draw (a mean needs one in every "
-            "seed, a median in more "
-            "than half)"
-        )
-    return f"{figure.name}: {paths[0].with_suffix('')} {' '.join(path.suffix for path in paths)}"
+    files = (
+        "not drawn, no round has a value to draw (a mean needs one in every seed, a median in more "
+        "than half)"
+    )
+    if paths:
+        files = " ".join([str(paths[0].with_suffix("")), *(path.suffix for path in paths)])
+    return f"{figure.name}: {files}"
 
 
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:

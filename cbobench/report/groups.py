@@ -38,7 +38,7 @@ class Worded(Metric):
 
 def unit_of(quantity: Metric) -> float:
     """What is shown of a quantity, in units of what is stored."""
-    return quantity.unit if isinstance(quantity, Worded) else 1.0
+    return getattr(quantity, "unit", 1.0)
 
 
 def take_values(cells: pd.DataFrame, name: str) -> Array:
@@ -113,8 +113,7 @@ class Group:
 
     def values(self, quantity: Metric) -> Array:
         """A quantity of the good cells as it is shown, (n,), NaN where undefined."""
-        values = self.numbers(quantity.name)
-        return values if unit_of(quantity) == 1.0 else unit_of(quantity) * values
+        return unit_of(quantity) * self.numbers(quantity.name)
 
     def numbers(self, name: str) -> Array:
         """A column of the good cells as numbers, (n,), NaN where there is none."""
@@ -162,10 +161,9 @@ class Group:
     @property
     def count(self) -> str:
         """n of expected, and what is the matter with the rest."""
-        notes = ", ".join(
-            f"{getattr(self, w)} {w}" for w in ("failed", "stale", "unchecked") if getattr(self, w)
-        )
-        return f"{self.n}/{self.expected}" + (f" ({notes})" if notes else "")
+        words = ("failed", "stale", "unchecked")
+        notes = ", ".join(f"{getattr(self, w)} {w}" for w in words if getattr(self, w))
+        return f"{self.n}/{self.expected}" + f" ({notes})" * bool(notes)
 
 
 def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
@@ -179,16 +177,13 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     Raises:
         Misuse: the glob matches nothing.
     """
-    groups_by_glob = _open_groups.setdefault(run, {})
-    if only not in groups_by_glob:
-        groups_by_glob[only] = _group_cells(run, only)
-    groups = [*groups_by_glob[only]]
+    by_glob = _open_groups.setdefault(run, {})
+    if only not in by_glob:
+        by_glob[only] = _group_cells(run, only)
     # Of several runs that are read as one, those of the second come after those of the first.
-    is_by_algorithm = by == "algorithm"
-    titles = run.record.labels("algorithms" if is_by_algorithm else "problems")
-    order = {title: i for i, title in enumerate(titles)}
-    groups.sort(key=lambda g: order[g.algorithm if is_by_algorithm else g.problem])
-    return groups
+    order = [*run.record.labels("algorithms" if by == "algorithm" else "problems")]
+    place = {title: i for i, title in enumerate(order)}
+    return sorted(by_glob[only], key=lambda group: place[getattr(group, by)])
 
 
 _open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()
@@ -196,7 +191,7 @@ _open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDic
 
 
 def _group_cells(run: Run, only: str | None) -> list[Group]:
-    labels = run.record.labels("problems"), run.record.labels("algorithms")
+    problems, algorithms = run.record.labels("problems"), run.record.labels("algorithms")
     cells_of_key: dict[tuple[str, str, int], dict[str, int]] = {}
     for pair_cells in (run.record if only is None else run.record.only(only)).cells.by_pair:
         key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
@@ -208,41 +203,40 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
         for status in ("ok", "failed")
     )
     good["us_per_round"] = 1e6 * good["seconds_per_round"]
-    columns, failed_seeds = Columns(good), failed.index.to_numpy()
+    columns = Columns(good)
     rows, failed_rows = (cells.groupby([*KEY], sort=False).indices for cells in (good, failed))
     none = np.empty(0, dtype=np.intp)
-    groups = []
-    for key, seeds in cells_of_key.items():
-        problem, algorithm, horizon = key
-        failures = frozenset(failed_seeds[failed_rows.get(key, none)].tolist())
-        outdated, unknown = (
-            frozenset(seeds[i] for i in cell_ids & seeds.keys())
-            for cell_ids in (run.stale, run.unchecked)
+    return [
+        Group(
+            problem=key[0],
+            algorithm=key[1],
+            problem_label=problems[key[0]],
+            algorithm_label=algorithms[key[1]],
+            horizon=key[2],
+            expected_seeds=frozenset(seeds.values()),
+            failures=frozenset(failed.index[failed_rows.get(key, none)].tolist()),
+            outdated=frozenset(seeds[cell] for cell in run.stale & seeds.keys()),
+            unknown=frozenset(seeds[cell] for cell in run.unchecked & seeds.keys()),
+            columns=columns,
+            rows=np.asarray(rows.get(key, none)),
         )
-        names = problem, algorithm, labels[0][problem], labels[1][algorithm]
-        seed_sets = frozenset(seeds.values()), failures, outdated, unknown
-        groups.append(Group(*names, horizon, *seed_sets, columns, np.asarray(rows.get(key, none))))
-    return groups
-
-
-def select_latest(run: Run, groups: list[Group]) -> list[Group]:
-    """The groups of the horizon that figures show of each problem (`Run.horizon_of`)."""
-    return [group for group in groups if group.horizon == run.horizon_of(group.problem)]
+        for key, seeds in cells_of_key.items()
+    ]
 
 
 def select_horizon(run: Run, groups: list[Group], horizon: int | str | None) -> list[Group]:
-    """The groups of one horizon, or of "all"; by default of the latest of each problem
-    (`select_latest`).
+    """The groups of one horizon, or of "all"; by default of the one that figures show of each
+    problem (`Run.horizon_of`).
 
     Raises:
         Misuse: a horizon that none of the groups has.
     """
-    if horizon is None or horizon == "all":
-        return groups if horizon else select_latest(run, groups)
-    selected = [
-        group for group in groups if group.horizon == horizon and not isinstance(horizon, bool)
-    ]
-    if not selected:
+    if horizon == "all":
+        return groups
+    if horizon is None:
+        return [group for group in groups if group.horizon == run.horizon_of(group.problem)]
+    selected = [group for group in groups if group.horizon == horizon]
+    if not selected or isinstance(horizon, bool):
         horizons = ", ".join(map(str, sorted({group.horizon for group in groups})))
         raise Misuse(f"horizon is {show(horizon)}; allowed: {horizons}, all")
     return selected

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from unicodedata import lookup
 
 from cbobench.report.text_table import TextTable, explain_bold, mark, strip_interval
 
@@ -33,13 +32,13 @@ MATH = (
     r"< <, > >, ≤ \le, ≥ \ge, | |, − -, × \times, "
     r"· \cdot, √ \surd, ∞ \infty, α \alpha, β \beta, γ \gamma, Γ \Gamma, δ \delta, Δ \Delta, ε "
     r"\varepsilon, κ \kappa, "
-    r"λ \lambda, Λ \Lambda, µ \mu, μ \mu, ρ \rho, σ \sigma, φ \varphi"
+    r"ζ \zeta, η \eta, θ \theta, Θ \Theta, λ \lambda, Λ \Lambda, µ \mu, μ \mu, ν \nu, "
+    r"ξ \xi, Ξ \Xi, π \pi, Π \Pi, ρ \rho, σ \sigma, Σ \Sigma, τ \tau, φ \varphi, Φ \Phi, "
+    r"χ \chi, ψ \psi, Ψ \Psi, ω \omega, Ω \Omega, "
+    r"₀ _0, ₁ _1, ₂ _2, ₃ _3, ₄ _4, ₅ _5, ₆ _6, ₇ _7, ₈ _8, ₉ _9, "
+    r"⁰ ^0, ¹ ^1, ² ^2, ³ ^3, ⁴ ^4, ⁵ ^5, ⁶ ^6, ⁷ ^7, ⁸ ^8, ⁹ ^9"
 )
 """Signs that LaTeX has in formulas only, each with its command there."""
-# those that `MATH` has not
-GREEK = ["ZETA", "ETA", "THETA", "XI", "NU", "PI", "TAU", "CHI", "PSI", "OMEGA"]
-CAPITALS = ["THETA", "XI", "PI", "SIGMA", "PHI", "PSI", "OMEGA"]
-DIGITS = ["ZERO", "ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT", "NINE"]
 LATEX = {
     "&": r"\&",
     "%": r"\%",
@@ -53,10 +52,6 @@ LATEX = {
     "\\": r"\textbackslash{}",
     "`": r"\textasciigrave{}",
     "–": "--",
-    **{lookup(f"GREEK SMALL LETTER {name}"): rf"$\{name.lower()}$" for name in GREEK},
-    **{lookup(f"GREEK CAPITAL LETTER {name}"): rf"$\{name.title()}$" for name in CAPITALS},
-    **{lookup(f"SUBSCRIPT {name}"): f"$_{i}$" for i, name in enumerate(DIGITS)},
-    **{lookup(f"SUPERSCRIPT {name}"): f"$^{i}$" for i, name in enumerate(DIGITS)},
 } | {sign: f"${command}$" for sign, command in (pair.split() for pair in MATH.split(", "))}
 
 

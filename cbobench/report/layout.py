@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cbobench.report.groups import gather
 from cbobench.report.planes import AnyPanel
 from cbobench.report.style import Size, plain
 
@@ -131,13 +132,11 @@ def save(
     image.set_dpi(dpi)
     image.get_layout_engine().execute(image)
     image.set_layout_engine(None)  # else it would be laid out for every file, and drawn twice
+    empty = {".pdf": "CreationDate", ".png": "Software", ".svg": "Date"}
     for path in paths:
-        empty, about = {
-            ".pdf": ("CreationDate", "Subject"),
-            ".png": ("Software", "Description"),
-            ".svg": ("Date", "Description"),
-        }[path.suffix]
-        image.savefig(path, dpi=dpi, metadata={empty: None, about: subject, **facts})
+        about = "Subject" if path.suffix == ".pdf" else "Description"
+        metadata = {empty[path.suffix]: None, about: subject, **facts}
+        image.savefig(path, dpi=dpi, metadata=metadata)
 
 
 def _has_numbers(axis: Any) -> bool:
@@ -149,24 +148,21 @@ def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
     """Limits with a little room, not below what the quantities can be, and the same for panels of
     one scale.
     """
-    together: dict[tuple[str, ...], list[Any]] = {}
-    for axis, panel in zip(axes, panels, strict=True):
-        if not _has_numbers(axis):
-            continue
-        together.setdefault(panel.scale, []).append(axis)
+    known = [pair for pair in zip(axes, panels, strict=True) if _has_numbers(pair[0])]
+    for axis, panel in known:
         axis.margins(ROOM)
         axis.autoscale_view()
         for letter, floor in zip("xy", panel.floors, strict=True):
             low, high = getattr(axis, f"get_{letter}lim")()
-            near = floor is not None and low - floor < 0.25 * (high - low)
-            if near and getattr(axis, f"get_{letter}scale")() == "linear":
+            is_linear = getattr(axis, f"get_{letter}scale")() == "linear"
+            if floor is not None and low - floor < 0.25 * (high - low) and is_linear:
                 # a curve at the floor is seen
                 room = ROOM / 2 * (high - floor) if letter == "y" else 0.0
-                getattr(axis, f"set_{letter}lim")((floor or 0.0) - room, high)
-    for scale_axes in together.values():
-        drawn = [axis.get_ylim() for axis in scale_axes]
-        for axis in scale_axes:
-            axis.set_ylim(min(low for low, _ in drawn), max(high for _, high in drawn))
+                getattr(axis, f"set_{letter}lim")(floor - room, high)
+    for together in gather((panel.scale, axis) for axis, panel in known).values():
+        lows, highs = zip(*(axis.get_ylim() for axis in together), strict=True)
+        for axis in together:
+            axis.set_ylim(min(lows), max(highs))
 
 
 def set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:

@@ -81,7 +81,9 @@ def format_interval(
             if digits
             else f"{end:,.{decimals}f}"
             if low < 0 or round(end, decimals) or end < 0
-            else _format_small(end)
+            else f"{end:.1e}"
+            if end < 1e-3
+            else f"{end:.2g}"
             for end in ends
         ]
     texts = [text.removeprefix("-") if set(text) <= set("-0.") else text for text in texts]  # no -0
@@ -136,11 +138,6 @@ def _find_decimal_place(
         if digits <= LONG:
             return 0, digits
     return max(0, min(decimals, 1) if is_count else decimals), 0
-
-
-def _format_small(value: float) -> str:
-    """A number that would be written as 0 in the decimals of its interval."""
-    return f"{value:.1e}" if value < 1e-3 else f"{value:.2g}"
 
 
 def _find_exponent(value: float) -> int:

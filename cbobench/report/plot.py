@@ -129,39 +129,47 @@ def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
     """Raise `Misuse` for what says nothing of this kind of figure or of its metrics, and for wrong
     values.
     """
-    kind, last = options.kind, options.last
-    if kind == "curves" and len(names) != 1:
-        raise Misuse(f"metric is {show(options.metric)}; a plot of curves is of one metric")
+    kind, last, statistics = options.kind, options.last, get_args(Statistic)
     # The default of each of them is None or False, which is the same as "" for the axes.
-    if alien := [word for word in ALIEN[kind] if getattr(options, word) not in (None, False, "")]:
-        verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
-        raise Misuse(f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out")
-    if options.log is not None:
+    alien = [word for word in ALIEN[kind] if getattr(options, word) not in (None, False, "")]
+    own = [word for word in ("size", "font") if getattr(options, word) is not None]
+    levels = [name for name in names if not METRICS[name].cumulative]
+    verb, pronoun = ("does", "it") if len(alien) == 1 else ("do", "them")
+    if options.log is not None and not alien:
         scale_named(options.log)
-    if options.statistic not in (None, *get_args(Statistic)):
-        raise Misuse(
-            f"statistic is {show(options.statistic)}; allowed: "
-            f"{', '.join(map(repr, get_args(Statistic)))}"
-        )
-    if options.ax is not None and (
-        set_options := [w for w in ("size", "font") if getattr(options, w) is not None]
+    for is_refused, why in (
+        (
+            kind == "curves" and len(names) != 1,
+            f"metric is {show(options.metric)}; a plot of curves is of one metric",
+        ),
+        (alien, f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out"),
+        (
+            options.statistic not in (None, *statistics),
+            f"statistic is {show(options.statistic)}; allowed: {', '.join(map(repr, statistics))}",
+        ),
+        (
+            options.ax is not None and own,
+            f"{' and '.join(own)} of axes of your own are yours; leave out, or leave ax out",
+        ),
+        (
+            last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1),
+            f"last is {show(last)}; it must be a round, a whole number of at least 1",
+        ),
+        (
+            options.average and levels,
+            f"{''.join(levels[:1])} is no sum over rounds, so there is no average of it; leave out "
+            "average",
+        ),
     ):
-        raise Misuse(
-            f"{' and '.join(set_options)} of axes of your own are yours; leave out, or leave ax out"
-        )
-    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1):
-        raise Misuse(f"last is {show(last)}; it must be a round, a whole number of at least 1")
-    if options.average and (levels := [name for name in names if not METRICS[name].cumulative]):
-        raise Misuse(
-            f"{levels[0]} is no sum over rounds, so there is no average of it; leave out average"
-        )
+        if is_refused:
+            raise Misuse(why)
 
 
 def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[AnyPanel]:
     """A panel for each problem that has a good cell, or two profiles over all."""
     labels, played = run.record.labels("problems"), problems_played(run)
     problems = list(labels) if options.problem is None else run.titles("problem", options.problem)
-    drawn = [title for title in problems if title in played]
+    drawn = {title: labels[title] for title in problems if title in played}
     if not drawn:
         named = ", ".join(labels[title] for title in problems)
         raise CbobenchError(f"{run} has no good cell of {named} yet: nothing to draw")
@@ -171,17 +179,17 @@ def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[A
     if options.kind == "profile":
         return [Profile("performance", problems, methods), Profile("data", problems, methods)]
     average, last, statistic = options.average, options.last, options.statistic or "median"
+    log = scale_of(names[0]) if options.log is None else scale_named(options.log)
     if options.kind == "plane":
         across, up = names
-        log = scale_named(options.log or "")
+        log = log if options.log else ""
         return [
-            Plane(across, up, title, methods, labels[title], statistic, average, log=log)
-            for title in drawn
+            Plane(across, up, title, methods, label, statistic, average, log=log)
+            for title, label in drawn.items()
         ]
-    log = scale_of(names[0]) if options.log is None else scale_named(options.log)
     return [
-        Panel(names[0], title, None, average, labels[title], last, statistic, log, titles=methods)
-        for title in drawn
+        Panel(names[0], title, None, average, label, last, statistic, log, titles=methods)
+        for title, label in drawn.items()
     ]
 
 

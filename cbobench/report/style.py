@@ -85,13 +85,9 @@ class Size:
             "lines.markersize": self.marker,
             "lines.markeredgewidth": 0.7 * self.line,
             **{
-                f"{axis}tick.major.{part}": share * self.line
+                f"{axis}tick.{kind}.{part}": share * self.line / smaller
                 for axis in "xy"
-                for part, share in TICKS.items()
-            },
-            **{
-                f"{axis}tick.minor.{part}": share * self.line / 2
-                for axis in "xy"
+                for kind, smaller in (("major", 1), ("minor", 2))
                 for part, share in TICKS.items()
             },
         }

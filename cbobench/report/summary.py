@@ -246,11 +246,10 @@ def describe_count(groups: Sequence[Group]) -> str:
     """How many cells are good, of how many: of all groups, or of the one with the least and the one
     with the most.
     """
-    counts = list(dict.fromkeys(group.count for group in groups))
-    if len(counts) == 1:
-        return counts[0]
-    ordered = sorted(groups, key=lambda group: (group.n, group.expected))
-    ends = [f"{group.n}/{group.expected}" for group in (ordered[0], ordered[-1])]
+    if len({group.count for group in groups}) == 1:
+        return groups[0].count
+    ordered = sorted((group.n, group.expected) for group in groups)
+    ends = (f"{n}/{expected}" for n, expected in (ordered[0], ordered[-1]))
     return " to ".join(dict.fromkeys(ends))
 
 

@@ -21,14 +21,13 @@ from cbobench import cli
 from cbobench.page import command
 from cbobench.page.content import Page, add_run
 from cbobench.page.figures import draw_curves, draw_profile
-from cbobench.page.paths import shorten_paths
 from cbobench.report.compare import compare
 from cbobench.report.curves import Panel, curves
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
 from cbobench.report.style import looks
 from cbobench.results.export import export
-from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT, make_page_run
+from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT
 from tests.report.made import make
 
 pytest.importorskip("plotly", reason="pip install 'cbobench[page]'")
@@ -170,18 +169,6 @@ def test_profiles_are_those_of_figures(run, kind):
         assert trace.line.shape == "hv"
 
 
-def test_long_curves_keep_both_ends_and_more_of_the_beginning(tmp_path):
-    t = np.arange(1, 5001)
-    values = np.tile(1.0 / t, (2, 1))
-    rounds = {("p", "a"): {"t": t, "simple_regret": values}}
-    cells = {("p", "a"): {"simple_regret": values[:, -1]}}
-    run = Run(make(tmp_path / "run", cells, seeds=range(2), horizon=5000, rounds=rounds))
-    (trace,) = draw_curves(run, title_of(run, "p")).data
-    assert (trace.x[0], trace.x[-1]) == (1, 5000)
-    assert 100 < len(trace.x) <= 160
-    assert np.median(trace.x) < 500
-
-
 def test_no_label_leaves_its_place(elements, text):
     figures = sum(tag == "figure" for tag, _ in elements.found)
     scripts = sum(tag == "script" for tag, _ in elements.found)
@@ -307,35 +294,3 @@ def test_a_page_tells_no_places_of_a_machine(tmp_path, monkeypatch):
         assert place not in text, place
     assert "…/weather data.csv" in text
     assert escape("run '…/mine.yaml' --out '…/one' --cpus 0") in text
-
-
-@pytest.mark.parametrize(
-    ("text", "shortened"),
-    [
-        (
-            'File "/a/b/site-packages/numpy/linalg/linalg.py", line 1, in f',
-            'File "numpy/linalg/linalg.py", line 1, in f',
-        ),
-        ('File "/usr/lib/python3.12/json/decoder.py", line 3', 'File "json/decoder.py", line 3'),
-        ('File "/x/git/cbobench/play/play.py", line 3', 'File "cbobench/play/play.py", line 3'),
-        ('File "/x y/git/mine.py", line 3', 'File "…/mine.py", line 3'),
-        ("empty: '/home/ann b/sec ...", "empty: '…/sec ..."),
-        ("cbobench run /home/ann/s.yaml --out=~/runs/one", "cbobench run …/s.yaml --out=…/one"),
-        ("at file:///home/ann/x.csv: empty", "at …/x.csv: empty"),
-        ("PATH=/home/ann/bin:/opt/tools/bin", "PATH=…/bin:…/bin"),
-        ("table[rows=/home/ann/x.csv]/cei", "table[rows=…/x.csv]/cei"),
-        ("s3://bucket/ann/run?region=eu", "s3://bucket/ann/run?region=eu"),
-        (
-            "req/s, 3/4, and/or, 1 / 2, </script>, /data",
-            "req/s, 3/4, and/or, 1 / 2, </script>, /data",
-        ),
-    ],
-)
-def test_how_a_path_is_shortened(text, shortened):
-    assert shorten_paths(escape(text)) == escape(shortened)
-    assert shorten_paths(f"<td>{escape(text)}</td>") == f"<td>{escape(shortened)}</td>"
-
-
-def test_what_differs_differs(run, tmp_path):
-    other = make_page_run(tmp_path / "two", scale=3.0, seed=1, failed=0)
-    assert compare(run).render("html") not in write(other), "negative control"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ import pytest
 import cbobench
 from cbobench.cli.arguments import main
 from cbobench.errors import Misuse
-from cbobench.problems.simulator import Simulator
 from cbobench.report.best import describe_configurations
 
 ROWS = [
@@ -254,58 +252,6 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path, ca
         in shown
     )
     assert shown.count("in standard deviations over") == 1, "one line for all that say the same"
-
-
-def test_configurations_near_a_billion_are_told_apart(tmp_path):
-    values = [(0, 1e9 + 200, 0), (1, 1e9 + 100, 0), (2, 1e9, 0)]
-    run = of_rows(tmp_path, values, ["a", "cost", "g"], {"minimise": "cost"}, seeds=20)
-    assert [row[2] for row in cbobench.best(run).table.rows] == [
-        "1,000,000,000",
-        "1,000,000,100",
-        "1,000,000,200",
-    ]
-
-
-@dataclass(kw_only=True)
-class Radio(Simulator):
-    """A filter tuned a few hertz around 2.44 GHz."""
-
-    source, about = "a test", "two frequencies whose first seven digits are the same"
-    low, high, m, noisy = (2.44e9, 2.44e9), (2.44e9 + 1e3, 2.44e9 + 1e3), 1, False
-
-    def simulate(self, x, gen):
-        a, b = (x[0] - 2.44e9) / 1e3, (x[1] - 2.44e9) / 1e3
-        return [-((a - 0.3) ** 2) - (b - 0.6) ** 2, a + b - 1.8]
-
-
-def test_points_that_differ_from_the_tenth_digit_on_have_rows_of_their_own(tmp_path):
-    problem = {f"{__name__}:Radio": {"label": "radio"}}
-    suite = {
-        "suite": "radio",
-        "horizon": 6,
-        "seeds": 4,
-        "algorithms": ["random"],
-        "problems": [problem],
-    }
-    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    recommended = cbobench.best(run, top=9)
-    frame = recommended.frame
-    assert len(frame) == 4
-    assert list(frame["by"]) == ["random 1/4"] * 4
-    for row in frame.to_dict("records"):
-        f, _ = Radio().simulate(np.array([row["x_1"], row["x_2"]]), None)
-        assert row["f"] == pytest.approx(f, abs=1e-15)
-    texts = [row[1] for row in recommended.table.rows]
-    assert len({*texts}) == 4
-    for text, row in zip(texts, frame.to_dict("records"), strict=True):
-        numbers = [float(number) for number in re.findall(r"x_. ([\d.]+)", text)]
-        np.testing.assert_allclose(
-            numbers, [row["x_1"], row["x_2"]], rtol=0, atol=1e-3, err_msg="a millionth of a side"
-        )
-    for style in ("markdown", "latex", "table"):
-        rendered = recommended.render(style)
-        assert all(re.findall(r"x.{1,3}1 ([\d.]+)", text)[0] in rendered for text in texts)
-    assert f"best: {texts[0]}: f = " in str(cbobench.best(run))
 
 
 def test_digits_grow_until_points_are_told_apart():

@@ -12,12 +12,10 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 from matplotlib import font_manager
-from matplotlib.backends.backend_pdf import PdfPages
 
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Advice
-from cbobench.report import style
 from cbobench.report.canvas import Image
 from cbobench.report.style import SIZES
 from docs.results import gallery
@@ -104,21 +102,6 @@ def test_so_are_those_that_python_shows_or_pages_draw(run):
     sink = BytesIO()
     images[0].canvas.print_figure(sink, format="pdf")  # as IPython saves
     assert types(sink.getvalue()) == {42}
-
-
-def test_pages_of_one_file_have_fonts_of_one_type(run, tmp_path):
-    plain_figure = plt.figure()
-    plain_figure.text(0, 0, "a")
-    for name, (first, second), expected in (
-        ("ours.pdf", (cbobench.plot(run, "regret"), plain_figure), {42}),
-        ("theirs.pdf", (plain_figure, cbobench.plot(run, "regret")), {3}),
-    ):
-        with PdfPages(tmp_path / name) as pages:
-            pages.savefig(first)
-            pages.savefig(second)
-        assert types((tmp_path / name).read_bytes()) == expected
-    plt.close(plain_figure)
-    assert mpl.rcParams["pdf.fonttype"] == 3, "the user's settings are left alone"
 
 
 @pytest.mark.parametrize("kind", [pytest.param("png", marks=pytest.mark.long), "svg"])
@@ -210,9 +193,3 @@ def test_what_no_font_has_is_one_line_that_says_what_to_install(tmp_path, capsys
     assert len(drawn.splitlines()) == 2
     (line,) = output.splitlines()
     assert line.startswith(expected)
-
-
-def test_plain_labels_cost_no_look_at_fonts(monkeypatch):
-    monkeypatch.setattr(font_manager, "get_font", None)
-    with mpl.rc_context():
-        style.use_fonts_for(["ckb-ucb", "h = B/2"])

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import zipfile
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from cbobench import resources
 from cbobench.cli import main
 from cbobench.replay.replay import Outcome, Replay
 from cbobench.report.load import Run
-from cbobench.report.profiles import COCO_TARGETS
 from cbobench.results.provenance import DISTRIBUTIONS
 from cbobench.stats.paired_tests import holm, signed_rank
 from docs.results import field_groups, field_numbers, field_page, field_shards, shards, spreads
@@ -145,60 +143,6 @@ def test_a_rival_is_held_against_the_best_of_ours_seed_by_seed(tmp_path):
     )
 
 
-def test_a_group_without_ours_or_rivals_says_so(tmp_path):
-    column = np.arange(10.0)
-    alone = make_field(tmp_path / "alone", {"p": {"cei": column, "sobol": column - 1}})
-    assert tables.describe_defeats(alone, "simple_regret") == "No rival is played yet."
-    without = make_field(tmp_path / "without", {"p": {"cobyla": column, "sobol": column}})
-    assert tables.describe_defeats(without, "simple_regret") == "None of ours is played yet."
-    better = make_field(tmp_path / "better", {"p": {"cei": column, "cobyla": column + 1}})
-    assert tables.describe_defeats(better, "simple_regret") == (
-        "No rival has a better median than the best of ours on any of 1 problem."
-    )
-
-
-def test_what_one_method_of_ours_hides_is_said(tmp_path):
-    column = np.arange(10.0)
-    values = {"cei": column + 2, "cei-exact": column, "cobyla": column + 1}
-    field = make_field(tmp_path, {"p": values, "q": values | {"cobyla": column + 3}})
-    assert tables.describe_defeats(field, "simple_regret") == (
-        "No rival has a better median than the best of ours on any of 2 problems. "
-        "Without `cei-exact`, a rival is better on 1."
-    )
-
-
-def test_many_problems_are_summed_up_by_what_was_reached(tmp_path):
-    """COCO's are too many for a column each, and its targets are in units of f."""
-    goals = np.array(COCO_TARGETS)
-    near, never = np.full(10, goals[9]), np.full(10, np.nan)
-    values = {name: {"cei": near, "cobyla": near / 2, "slsqp": never} for name in "pq"}
-    field = make_field(tmp_path, values)
-    field.section = field_groups.GROUPS["coco-2"]
-    share = 100 * (goals[9] <= goals).mean()
-    text = tables.sum_up(field, "simple_regret")
-    assert f"| `cei` | 2.00 | 2 | {share:.1f} % | 0.0 % |" in text
-    assert "| `slsqp` | 3.00 | 2 | 0.0 % | 100.0 % |" in text
-    defeats, ends = field_page.write_defeats(field), field_page.write_final(field)
-    assert "| `cobyla` | 2/2 | 20/0/0 | " in defeats
-    assert "| rival | problem |" not in defeats
-    assert "Medians over" not in ends
-    assert "in units of f" in field_page.write_evaluations(field)
-    assert "from 100 to 1e-6 units of f" in field_page.describe_picture(field)
-
-
-def test_a_method_that_lacks_a_problem_has_no_rank(tmp_path):
-    column = np.arange(10.0)
-    values = {"p": {"cei": column, "scbo": column + 1, "slsqp": column}, "q": {"cei": column}}
-    values["q"]["scbo"] = column - 1
-    field = make_field(tmp_path, values)
-    assert field.rank("simple_regret") == ({"cei": 1.5, "scbo": 1.5}, 10)
-    assert "| `slsqp` | – | 10 | " in tables.tabulate_final(field, "simple_regret")
-    assert "Without a rank, as some problem was not played: `slsqp`." in " ".join(
-        field_page.write_final(field).split()
-    )
-    assert "| `slsqp` | ∞ / ∞ / ∞ / ∞ | – |" in tables.tabulate_evaluations(field)
-
-
 def test_a_rival_is_tested_over_all_problems_at_once():
     rng = np.random.default_rng(2)
     apart = {name: rng.normal(shift, 1, (2, 10)) for name, shift in (("a", 0.7), ("b", -0.9))}
@@ -214,14 +158,6 @@ def test_a_rival_is_tested_over_all_problems_at_once():
     assert field_numbers.judge_rivals([]) == {}
     assert tables.show_verdict(0.2, 1.0) == "0.200"
     assert tables.show_verdict(0.01, -1.0) == "0.010, worse"
-
-
-def test_a_table_of_many_problems_is_cut_into_two():
-    columns = {f"problem-{j}": ["1", "2"] for j in range(5)}
-    first, second = tables.cut_table(["cei", "cobyla"], columns).split("\n\n")
-    assert first.splitlines()[0] == "| method | problem-0 | problem-1 | problem-2 |"
-    assert second.splitlines()[0] == "| method | problem-3 | problem-4 |"
-    assert second.splitlines()[3] == "| `cobyla` | 2 | 2 |"
 
 
 def test_every_defeat_of_the_bundles_is_on_the_page(fields):
@@ -257,16 +193,6 @@ def test_readmes_ranks_are_of_all_bundles_with_ten_seeds(fields):
         if cbobench.load_cells(bundle).groupby(["problem", "algorithm"]).size().min() >= 10
     }
     assert {f"low-{part}" for part in named.split(",")} == whole
-
-
-def test_the_floor_of_noise_is_said_where_there_is_noise(fields):
-    said = field_page.describe_floor(fields["noisy"])
-    assert "all 60 evaluations" in said
-    assert "a deviation of 0.0013 at noise of 1 % and 0.013 at noise of 10 %" in said
-    assert np.std(np.random.default_rng(0).normal(0, 0.01, (9999, 60)).mean(axis=1)) == (
-        pytest.approx(0.0013, abs=5e-5)
-    )
-    assert field_page.describe_floor(fields["low"]) == ""
 
 
 def test_what_is_not_played_is_left_out_of_a_union(tmp_path):
@@ -306,44 +232,6 @@ def test_the_page_says_by_which_settings_the_theory_played():
         " The noise variance λ of the models is set to 0.0001 in `admmbo`, `ckb-ucb`, "
     )
     assert "By the letter" not in page
-
-
-def test_who_plays_by_the_letter_is_not_said_to_depart_from_it(monkeypatch):
-    settings: dict = {}
-    variant = SimpleNamespace(settings=settings, values={})
-    monkeypatch.setattr(
-        field_shards, "played_variants", lambda runs: {"ckb-ucb[kernel=fit]": variant}
-    )
-    settings |= {"beta_scale": 1.0, "B": "norm", "G": "norm", "lam": "theory"}
-    assert field_shards.describe_settings([]) == ""
-    settings |= {"lam": 0.25}
-    assert (
-        field_shards.describe_settings([])
-        == "The noise variance λ of the models is set to 0.25 in `ckb-ucb`."
-    )
-    settings |= {"lam": "theory", "anchored": True}
-    assert field_shards.describe_settings([]) == (
-        "`ckb-ucb[kernel=fit]` makes no steps to the boundary (`anchored`) here, as its noise is "
-        "fitted (`lam: theory`)."
-    )
-    del settings["anchored"]
-    settings |= {"beta_scale": 0.5}
-    assert field_shards.describe_settings([]) == (
-        "Not by the letter of the papers: every width β is multiplied by 0.5 (`beta_scale`)."
-    )
-
-
-def test_what_is_played_is_read_from_the_bundles():
-    expected = {
-        "low-light": "60 evaluations, the first 10 a Sobol design.",
-        "ten-ours": "150 evaluations, the first 20 a Sobol design.",
-        "batches-ours": "80 evaluations, the first 8 a Sobol design, in batches of 4: a batch "
-        "is chosen "
-        "before any of "
-        "its results is known.",
-    }
-    for name, phrases in expected.items():
-        assert field_shards.describe_play([Run(shards.bundle_of(name))]) == phrases
 
 
 def test_the_prose_has_no_numbers_of_its_own():

@@ -8,12 +8,10 @@ import re
 import shutil
 from contextlib import ExitStack
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from PIL import Image
 
@@ -175,19 +173,6 @@ def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypa
     monkeypatch.setattr("cbobench.report.figures.FEW", 5)
     draw(run, figures()["one"], tmp_path)
     assert widths == [3.25, 6.75, 6.75], "a single column for one panel, unless it has many curves"
-
-
-def test_files_are_laid_out_together_and_drawn_once(run, tmp_path, monkeypatch):
-    calls = []
-
-    def count(owner, name):
-        plain = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *arguments: calls.append(name) or plain(*arguments))
-
-    count(ConstrainedLayoutEngine, "execute")
-    count(mpl.figure.Figure, "draw")
-    draw(run, figures()["one"], tmp_path, DrawOptions(svg=True))
-    assert calls == ["execute"] * 2 + ["draw"] * 3  # the first to see which labels must be broken
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.report.changes import judge_rows
-from cbobench.stats.paired_tests import decidable, difference
+from cbobench.stats.paired_tests import decidable
 from tests.report.made import make
 
 
@@ -119,76 +118,3 @@ def test_the_row_over_all_problems_is_of_differences(tmp_path, level, shift, ver
     assert (over["wins"], over["losses"]) == counts
     assert compared.worse == (verdict == "worse")
     assert {*rows.drop("all problems")["verdict"]} == {"undecided"}
-
-
-METRICS = ("r", "R", "V⁺", "N")
-
-
-def judged(gen, seeds, shift, problems, methods=2):
-    """Verdicts of two runs of one law, by problem and metric; `shift` makes the first method worse
-    everywhere.
-    """
-    rows = []
-    for problem in range(problems):
-        for metric in METRICS:
-            instance = gen.normal(size=seeds)
-            for method in range(methods):
-                before, after = np.sqrt(0.5) * (instance + gen.normal(size=(2, seeds)))
-                after = after + shift * (method == 0)
-                if metric != "R":  # what is never below 0: many seeds are ties
-                    before, after = np.maximum(before, 0), np.maximum(after, 0)
-                row = {
-                    "problem": problem,
-                    "problem_label": "P",
-                    "algorithm": method,
-                    "algorithm_label": "A",
-                }
-                apart, found = before - after, difference(after, before)
-                row |= {
-                    name: getattr(found, name)
-                    for name in ("n", "p", "effect", "wins", "ties", "losses")
-                }
-                row |= {
-                    "expected": seeds,
-                    "before": np.median(before),
-                    "after": np.median(after),
-                    "apart": apart,
-                }
-                rows.append(row | {"metric": metric, "horizon": 9})
-    return [row["verdict"] for row in judge_rows(rows, 1.0)]
-
-
-@pytest.fixture(autouse=True)
-def cheap_intervals(monkeypatch):
-    """Intervals decide nothing here."""
-    monkeypatch.setattr(
-        "cbobench.stats.paired_tests.interval", lambda apart, statistic: (np.nan, np.nan)
-    )
-
-
-def test_the_level_of_the_gate_is_that_of_all_its_rows_together():
-    """Four metrics at 5 % each, both sides, would close it in a tenth of all pairs of one law."""
-    gen = np.random.default_rng(1)
-    found = [judged(gen, 20, 0.0, 1) for _ in range(200)]
-    assert sum("worse" in verdicts for verdicts in found) <= 10, (
-        "5 % of 200, of which 2.5 % are for the worse"
-    )
-    assert sum({"worse", "better"} & {*verdicts} != set() for verdicts in found) >= 1, (
-        "it can close"
-    )
-
-
-def test_the_gate_closes_where_one_method_is_worse_by_half_a_spread():
-    gen = np.random.default_rng(2)
-    found = [judged(gen, 40, 0.5, 1) for _ in range(20)]
-    assert sum("worse" in verdicts for verdicts in found) >= 15
-
-
-def test_seeds_that_are_equal_are_no_lack_of_seeds():
-    """36 rows take 11 seeds if all of them differ; of three metrics in four, half of the seeds are
-    equal.
-    """
-    gen = np.random.default_rng(3)
-    verdicts = [verdict for _ in range(5) for verdict in judged(gen, 10, 0.0, 2, 3)]
-    assert "undecided" not in verdicts
-    assert "undecided" in judged(gen, 8, 0.0, 2, 3), "8 seeds are too few even for what has no ties"

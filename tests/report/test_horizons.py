@@ -98,16 +98,6 @@ def test_tables_and_figures_have_one_rule(run, only):
     ) in caption
 
 
-def test_ranks_are_of_the_same_cells(run):
-    frame = cbobench.compare(run, ranks=True, metric="simple_regret").frame.set_index(
-        "algorithm_label"
-    )
-    assert frame["rank"].to_dict() == {"A": 1.25, "B": 1.75}, (
-        "A is better on P at T = 1,200, neither on Q"
-    )
-    assert (set(frame["blocks"]), set(frame["expected"])) == ({2}, {2})
-
-
 def test_captions_and_axes_say_so(run, titles, words_of):
     panels = [Panel("simple_regret", titles[label], title=label) for label in "PQ"]
     assert "T = 100 (Q), 1,200 (P)" in words_of(run, panels)

@@ -111,16 +111,6 @@ def test_coinciding_curves_are_said_once_per_place():
     assert find_coinciding(apart, "median") == [], "negative control"
 
 
-def test_curves_with_a_comma_in_their_label_are_in_quotes_where_they_coincide(tmp_path):
-    labels = ("StageOpt, T0 = 10", "SGP-UCB")
-    rounds = {("P", label): {"t": [1, 2], "regret": [[1.0, 2.0]] * 3} for label in labels}
-    cells = {key: {"regret": [2.0] * 3} for key in rounds}
-    run = make(tmp_path / "run", cells, seeds=range(3), rounds=rounds)
-    assert main(["figures", str(run), "--out", str(tmp_path / "out"), "--metric", "R"]) == 0
-    (caption,) = [path.read_text() for path in (tmp_path / "out").glob("*.txt")]
-    assert "Curves that coincide: 'StageOpt, T0 = 10', SGP-UCB" in " ".join(caption.split())
-
-
 def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tmp_path):
     for arguments, scales in (
         ([], ["log", "linear"]),

@@ -4,7 +4,6 @@ shows it.
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import numpy as np
@@ -112,37 +111,6 @@ def test_what_is_worse_than_a_starred_method_has_no_star(tmp_path):
     marks = starred(run)
     assert (marks["A"], marks["C"]) == (True, False)
     assert not any(marks[label] for label in "DEFG")
-
-
-@pytest.mark.parametrize("seeds", [5, 6, 8, 10, 20])
-def test_no_star_is_worse_than_another_by_any_table(tmp_path, seeds):
-    gen = np.random.default_rng(seeds)
-    for draw in range(6):
-        shifts = np.linspace(0, gen.choice([0.5, 2.0]), 5)
-        cells = {
-            ("P", f"M{m}"): {"regret": gen.normal(10 + s, 1, seeds)} for m, s in enumerate(shifts)
-        }
-        run = make(tmp_path / str(draw), cells, seeds=range(seeds))
-        marks = starred(run)
-        for label in [label for label, has_star in marks.items() if has_star]:
-            frame = cbobench.compare(run, metric="regret", against=label).frame
-            worse = frame[(frame["p_holm"] < 0.05) & (frame["effect"] < 0)]["algorithm_label"]
-            assert not [second for second in worse if marks[second]]
-
-
-@pytest.mark.parametrize("draw", range(3))
-def test_methods_of_one_law_keep_their_stars(tmp_path, draw):
-    """The negative control: of 60 stars of methods that are alike a few are lost, and with a shift
-    most are.
-    """
-    gen = np.random.default_rng(draw)
-    lost = {0.0: 0, 2.0: 0}
-    for shift, problem in itertools.product(lost, range(10)):
-        cells = {("P", f"M{m}"): {"regret": gen.normal(shift * (m > 0), 1, 10)} for m in range(6)}
-        marks = starred(make(tmp_path / f"{shift} {problem}", cells, seeds=range(10)))
-        lost[shift] += sum(not marks[f"M{m}"] for m in range(1, 6))
-    assert lost[0.0] <= 9, "2.5 of 50 are expected"
-    assert lost[2.0] >= 40
 
 
 LATEX_FORMS = {

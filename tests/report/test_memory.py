@@ -1,6 +1,4 @@
-"""Recorded rounds are read in parts, without a copy of everything; groups of an open run are made
-once.
-"""
+"""Recorded rounds are read in parts, without a copy of everything."""
 
 from __future__ import annotations
 
@@ -10,12 +8,10 @@ import pytest
 
 import cbobench
 from cbobench.play.block import RoundRows
-from cbobench.report import groups
 from cbobench.report.curves import curves
-from cbobench.report.figures import Profile, draw_all
+from cbobench.report.figures import draw_all
 from cbobench.report.load import Run, sort_by_cell
 from cbobench.results.folder import RunFolder
-from tests.helpers import swept
 
 
 @pytest.fixture
@@ -68,42 +64,3 @@ def test_rows_are_cut_where_another_tasks_cells_lie_between():
         (0, ["a", "a", "b", "b"], [1, 2, 1, 2]),
         (3, ["c", "c"], [1, 2]),
     ]
-
-
-SUITE = "suite: g\nhorizon: 10\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: [random, oracle]\n"
-
-
-def test_the_groups_of_a_run_are_made_once(tmp_path, monkeypatch, words_of):
-    """However often the panels and the caption of a figure ask; what a table adds to them stays its
-    own.
-    """
-    calls, grouped = [], groups._group_cells
-    monkeypatch.setattr(
-        groups, "_group_cells", lambda run, only: calls.append(only) or grouped(run, only)
-    )
-    run = Run(swept(tmp_path, SUITE))
-    assert words_of(run, [Profile("performance"), Profile("data")])
-    assert calls == [None]
-    cbobench.compare(run, target=1.0)
-    assert "rounds_to_target" not in groups.find_groups(run)[0].good
-    assert calls == [None]
-    assert groups.find_groups(run)[0] is groups.find_groups(run, by="algorithm")[0], (
-        "nor are they copied"
-    )
-    groups.find_groups(run.only("*"))
-    assert len(calls) == 2
-
-
-def test_tables_take_the_values_of_a_group_from_its_frame_once(tmp_path, monkeypatch):
-    calls, plain = [], groups.take_values
-
-    def take(cells, name):
-        calls.append((name, id(cells)))
-        return plain(cells, name)
-
-    monkeypatch.setattr(groups, "take_values", take)
-    run = Run(swept(tmp_path, SUITE))
-    for requested in ({}, {"best": True}, {"against": "oracle"}):
-        cbobench.compare(run, **requested)
-    assert calls
-    assert len(calls) == len(set(calls))

@@ -208,17 +208,6 @@ def test_the_command_line_draws_planes(run, tmp_path):
     )
 
 
-@pytest.mark.long  # test_report draws curves twice, in another process
-@pytest.mark.parametrize("kind", ["plane", "profile"])
-def test_other_kinds_have_the_same_bytes_again(run, tmp_path, kind):
-    single, two = tmp_path / "one", tmp_path / "two"
-    for out in (single, two):
-        assert main(["figures", run.folder.uri, "--kind", kind, "--out", str(out)]) == 0
-    assert {path.suffix for path in single.iterdir()} == {".csv", ".pdf", ".png", ".txt"}
-    for path in single.iterdir():
-        assert path.read_bytes() == (two / path.name).read_bytes()
-
-
 def test_planes_in_python(run):
     figure = cbobench.plot(run, ["R", "N"], kind="plane", statistic="mean", log="y")
     assert [axis.get_xlabel() for axis in figure.axes] == ["Cumulative regret"] * 2

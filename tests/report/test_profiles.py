@@ -15,12 +15,10 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.metrics import METRICS
 from cbobench.report.figures import Figure, Profile, compose
 from cbobench.report.load import Run
 from cbobench.report.profiles import PRECISIONS, RATIOS
 from cbobench.report.style import SIZES
-from cbobench.results.folder import RunFolder
 from tests.report import made
 from tests.report.made import make
 
@@ -309,20 +307,6 @@ def test_rounds_to_a_target(targeted):
     )
 
 
-def test_tables_without_a_target_read_no_rounds(targeted, monkeypatch):
-    read = RunFolder.row_groups
-
-    def cells_only(self, kind, task, columns=None):
-        assert kind == "cells", "rounds"
-        return read(self, kind, task, columns)
-
-    monkeypatch.setattr(RunFolder, "row_groups", cells_only)
-    for options in ({}, {"best": True}, {"ranks": True}, {"other": targeted.folder.uri}):
-        assert str(cbobench.compare(targeted.folder.uri, **options))
-    with pytest.raises(AssertionError, match="rounds"):
-        cbobench.compare(targeted, profile=True)
-
-
 def test_targets_are_in_units_of_the_optimum(targeted):
     """References are 2, 1, 1 and (f* = 0) 1: final regrets of A are 0.025, 1, none and 0.0005 of
     them.
@@ -341,12 +325,3 @@ def test_targets_are_in_units_of_the_optimum(targeted):
     assert a["solved_by_0.5"] == 5 / 16
     assert a["solved_by_1"] == 7 / 16
     assert b[["within_1", "solved_by_1"]].tolist() == [0, 0], "3 is more than 2"
-
-
-def test_a_run_without_simple_regret_says_so(targeted, monkeypatch):
-    monkeypatch.delitem(METRICS, "simple_regret")
-    for options in ({"target": 1.0}, {"profile": True}):
-        with pytest.raises(
-            Misuse, match="need the metric simple_regret, which this run does not record"
-        ):
-            cbobench.compare(targeted.folder.uri, **options)

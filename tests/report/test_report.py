@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import cbobench
-from cbobench import resources
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.curves import curves
 from cbobench.report.figures import draw_all
@@ -184,14 +183,6 @@ def test_a_recipe_run_by_path_draws_the_same_bytes(tmp_path):
         tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves)
     )
     assert_the_same_bytes("summary", run, tmp_path, 1)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "name", [name for name in sorted(resources.recipes()) if not name.endswith("_claims")]
-)
-def test_all_recipes_run_by_path_and_draw_the_same_bytes(name, finished, tmp_path):
-    assert_the_same_bytes(name, finished, tmp_path, {"summary": 4, "zhou_ji_2022": 7}.get(name, 0))
 
 
 def test_a_recipe_refuses_what_is_no_run(tmp_path, monkeypatch, capsys):
