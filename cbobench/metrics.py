@@ -77,6 +77,7 @@ class Metric:
         least: lower bound of values and intervals; None if it may be negative.
         most: upper bound of them.
         shared: whether it is of a block of seeds, so that it has no spread over seeds.
+        unit: what is shown is so many times what is stored: -1 for what a problem's user minimises.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Metric:
     least: float | None = None
     most: float | None = None
     shared: bool = False
+    unit: float = 1.0
 
     @property
     def censored(self) -> bool:

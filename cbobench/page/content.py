@@ -15,7 +15,7 @@ from cbobench.page.paths import shorten_paths
 from cbobench.report.best import describe_best
 from cbobench.report.compare import compare
 from cbobench.report.formats import render_html
-from cbobench.report.groups import Group
+from cbobench.report.groups import KEY, Group
 from cbobench.report.load import Run
 from cbobench.report.selection import Selection
 from cbobench.report.text_table import TextTable
@@ -116,7 +116,7 @@ def _add_doubts(page: Page, run: Run, groups: list[Group]) -> None:
     """Failed cells, with the first error of each pair, and stale ones."""
     page.add_text("h2", "Failed and stale cells")
     failed = run.cells[run.cells["status"] == "failed"]
-    errors = failed.groupby(["problem", "algorithm", "horizon"])["error"].first()
+    errors = failed.groupby([*KEY])["error"].first()
     rows = []
     for group in groups:
         if group.failed or group.stale or group.unchecked:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Metric
-from cbobench.report.groups import unit_of
 from cbobench.report.load import Run, read_improvements, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
 from cbobench.report.style import LEGEND, Look, legend_label, mix_colour, plain, thin
@@ -293,7 +292,7 @@ class Panel(OverRounds):
             algorithms=self.algorithm_titles(run),
         )
         # Of minus the values the lower end is the upper one.
-        unit = unit_of(self.metrics[self.metric])
+        unit = self.metrics[self.metric].unit
         ends = {"low": "low", "high": "high"} if unit > 0 else {"low": "high", "high": "low"}
         columns = {self.statistic: self.statistic} | ends
         return frame.assign(**{name: unit * frame[held] for name, held in columns.items()})

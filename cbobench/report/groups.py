@@ -25,22 +25,6 @@ Arena = tuple[str, int]
 KEY = ("problem", "algorithm", "horizon")  # what the cells of a group share
 
 
-@dataclass(frozen=True)
-class Worded(Metric):
-    """A metric in the words of the problems' user.
-
-    Attributes:
-        unit: what is shown is so many times what is stored: -1 for what they minimise.
-    """
-
-    unit: float = 1.0
-
-
-def unit_of(quantity: Metric) -> float:
-    """What is shown of a quantity, in units of what is stored."""
-    return getattr(quantity, "unit", 1.0)
-
-
 def take_values(cells: pd.DataFrame, name: str) -> Array:
     """A column of some cells as numbers, (n,); NaN where undefined, or where there is no such
     column.
@@ -113,7 +97,7 @@ class Group:
 
     def values(self, quantity: Metric) -> Array:
         """A quantity of the good cells as it is shown, (n,), NaN where undefined."""
-        return unit_of(quantity) * self.numbers(quantity.name)
+        return quantity.unit * self.numbers(quantity.name)
 
     def numbers(self, name: str) -> Array:
         """A column of the good cells as numbers, (n,), NaN where there is none."""

@@ -93,35 +93,34 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
         rows = [[*map(strip_interval, row)] for row in table.rows]
         table = replace(table, rows=rows, caption=strip_interval(table.caption))
     table, width = _drop_settings(table), WIDTHS[size] / POINT
-    is_matrix = bool(table.brief) and {"problem", "algorithm"} <= {*table.columns[:2]}
-    blocks = _split_matrix(table, width) if is_matrix else _split_sections(table, width)
+    if table.brief and {"problem", "algorithm"} <= {*table.columns[:2]}:
+        blocks, words = _split_matrix(table, width), 1
+        others = (*KEYS, *(name for name in table.columns if name.endswith(" mean")))
+        quantities = [name for name in table.columns[2:] if name not in others]
+    else:
+        blocks, quantities = _split_sections(table, width), []
+        words = sum(name in blocks[0].heading for name in table.columns[: table.left])
 
     first, *comments = explain_bold(table.note).splitlines() or [""]
     sentences = (table.title.replace("\n", " "), first[:1].upper() + first[1:])
     caption = table.caption or ". ".join(filter(None, sentences)).replace("; * ", "; † ")
     count = len(blocks[0].heading)
     gap = LEAST + min(max(width - _measure(blocks), 0.0) / max(count - 1, 1), GAP - LEAST)
-    words = (
-        1 if is_matrix else sum(name in blocks[0].heading for name in table.columns[: table.left])
-    )
     body = _write_blocks(blocks, words)
-    long = len(body) > PAGE
-    quantities = [*table.columns[2:]] if is_matrix else []
-    columns = [name for name in quantities if name not in KEYS and not name.endswith(" mean")]
+    if len(body) > PAGE:
+        comments.insert(
+            0, "longer than a page: --no-interval, --size double or --only make it shorter"
+        )
     environment = "table" if size == "single" else "table*"
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
-            *(
-                ["% longer than a page: --no-interval, --size double or --only make it shorter"]
-                * long
-            ),
             *(f"% {line}" for line in comments),
             rf"\begin{{{environment}}}",
             r"\centering\small",
             rf"\setlength{{\tabcolsep}}{{{gap / 2:.1f}pt}}\setlength{{\belowcaptionskip}}{{4pt}}",
             rf"\caption{{{_to_latex(caption)}}}",
-            rf"\label{{tab:{_make_label(table.title, columns)}}}",
+            rf"\label{{tab:{_make_label(table.title, quantities)}}}",
             rf"\begin{{tabular}}{{@{{}}{'l' * words}{'r' * (count - words)}@{{}}}}",
             r"\toprule",
             *body,

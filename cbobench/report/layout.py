@@ -208,12 +208,12 @@ def _add_legend(image: Any, axes: Sequence[Any], size: Size, notes: Sequence[str
     """One legend below all panels, in as many columns as fit, and notes below it; the image grows
     by its height.
     """
-    handles = [
-        pair for axis in axes for pair in zip(*axis.get_legend_handles_labels(), strict=True)
-    ]
-    entries = {label: line for line, label in handles}
     letters = int(size.width * 72 / (0.75 * size.small))
-    lines = {textwrap.fill(label, letters): line for label, line in entries.items()}
+    lines = {
+        textwrap.fill(label, letters): line
+        for axis in axes
+        for line, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
     # The widest legend that fits takes the least height from the panels.
     for columns in range(min(len(lines), 6), 0, -1):
         legend = image.legend(
@@ -229,12 +229,11 @@ def _add_legend(image: Any, axes: Sequence[Any], size: Size, notes: Sequence[str
             borderaxespad=0.2,
             borderpad=0.2,
         )
-        extent = legend.get_window_extent()
-        if columns == 1 or extent.width <= 0.98 * image.bbox.width:
+        if columns == 1 or legend.get_window_extent().width <= 0.98 * image.bbox.width:
             if notes:
                 _add_notes(legend, notes, 0.96 * image.bbox.width, size)
-                extent = legend.get_window_extent()
-            image.set_figheight(image.get_figheight() + extent.height / image.dpi)
+            height = legend.get_window_extent().height / image.dpi
+            image.set_figheight(image.get_figheight() + height)
             return
         legend.remove()
 

@@ -39,23 +39,15 @@ def format_number(value: float, is_count: bool = False, apart: float = 0.0) -> s
         return "0"
     if is_count and 2 * value == int(2 * value):
         return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-    far = abs(value) >= 1e6 or abs(value) < 1e-3
-    digits = (
-        _find_exponent(value) - _find_exponent(apart) + 1 if apart > ROUNDED * abs(value) else 0
-    )
-    if digits > (3 if far else 4):
-        return (
-            f"{value:.{digits - 1}e}"
-            if far and digits <= LONG
-            else f"{value:,.{max(0, -_find_exponent(apart))}f}"
-        )
-    if far:
-        return f"{value:.2e}"
-    return (
-        f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
-        if abs(value) < 1000
-        else f"{value:,.0f}"
-    )
+    exponent, digits = _find_exponent(value), 0
+    decimals = 3 - exponent
+    if apart > ROUNDED * abs(value):
+        digits = exponent - _find_exponent(apart) + 1
+    if not 1e-3 <= abs(value) < 1e6 and digits <= LONG:
+        return f"{value:.{max(digits, 3) - 1}e}"
+    if digits > 4:
+        decimals = -_find_exponent(apart)
+    return f"{value:,.{max(0, decimals)}f}"
 
 
 def format_interval(

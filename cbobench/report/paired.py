@@ -224,19 +224,19 @@ def align_seeds(groups: list[Group], quantity: Metric) -> Array:
     """The values of some groups by seed, (groups, seeds), higher is worse; NaN where a group has
     none.
 
-    What never got there is worse than any value, by a finite distance, as in `pair_by_seed`.
+    What never got there is worse than any value, by a finite distance, as in `pair_difference`.
     """
     seeds = reduce(np.union1d, [group.seeds for group in groups])
-    values = np.full((len(groups), len(seeds)), np.nan)
-    for row, group in zip(values, groups, strict=True):
-        row[np.searchsorted(seeds, group.seeds)] = -quantity.sign * group.values(quantity)
-    if quantity.censored and np.isnan(values).all():
-        values[:] = [np.where(np.isin(seeds, group.seeds), 0.0, np.nan) for group in groups]
-    elif quantity.censored:
-        never = 2 * np.nanmax(values) - np.nanmin(values) + 1
-        for row, group in zip(values, groups, strict=True):
-            row[np.isnan(row) & np.isin(seeds, group.seeds)] = never
-    return values
+    held = [-quantity.sign * group.values(quantity) for group in groups]
+    if quantity.censored:
+        known = np.concatenate(held)
+        known = known[~np.isnan(known)]
+        never = 2 * known.max() - known.min() + 1 if len(known) else 0.0
+        held = [np.where(np.isnan(values), never, values) for values in held]
+    aligned = np.full((len(groups), len(seeds)), np.nan)
+    for row, group, values in zip(aligned, groups, held, strict=True):
+        row[np.searchsorted(seeds, group.seeds)] = values
+    return aligned
 
 
 def select_paired(groups: list[Group], titles: Sequence[str] | None) -> list[Group]:
@@ -435,13 +435,14 @@ def find_algorithm(run: Run, word: str) -> str:
     Raises:
         Misuse: none of that name, or several.
     """
-    titles = run.titles("algorithm", word)
-    if len(titles) > 1:
+    title, *others = run.titles("algorithm", word)
+    if others:
+        titles = [title, *others]
         raise Misuse(
             f"{show(word)} names {len(titles)} algorithms of this run; give one of: "
             f"{', '.join(titles)}"
         )
-    return titles[0]
+    return title
 
 
 def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> TextTable:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cbobench.metrics import METRICS, Metric
 from cbobench.report.curves import Boxes, Looks, Panel, Statistic, over_seeds, stale
-from cbobench.report.groups import take_values, unit_of
+from cbobench.report.groups import take_values
 from cbobench.report.load import Run
 from cbobench.report.numbers import describe_median_interval
 from cbobench.report.profiles import Profile
@@ -120,7 +120,7 @@ class Plane:
             for name, metric in self.centres.items():
                 quantity = self.metrics[metric]
                 rounds = run.horizon_of(self.problem) if self.average else 1
-                values = unit_of(quantity) * take_values(good, quantity.name) / rounds
+                values = quantity.unit * take_values(good, quantity.name) / rounds
                 (summary,) = statistics(quantity, [values])
                 row |= {name + end: summary[word] for end, word in zip(ENDS, ends, strict=True)}
                 row[f"{name}_defined"] = summary["defined"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Columns, Group, Worded, gather, group_by
+from cbobench.report.groups import Columns, Group, gather, group_by
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -130,7 +130,7 @@ def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:
         return METRICS
     words: dict[str, Any] = {"symbol": f"best {name}", "label": f"Best feasible {name} so far"}
     words |= {"better": "higher" if unit > 0 else "lower", "unit": unit}
-    return METRICS | {SIMPLE_VALUE: Worded(**vars(METRICS[SIMPLE_VALUE]) | words)}
+    return METRICS | {SIMPLE_VALUE: replace(METRICS[SIMPLE_VALUE], **words)}
 
 
 def quantities(metrics: Mapping[str, Metric] = METRICS) -> dict[str, Metric]:

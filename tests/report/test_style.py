@@ -132,7 +132,8 @@ class Record:
     def variants(self, kind):
         assert kind == "algorithms"
         return {
-            f"{name}[{i}]": type("Variant", (), {"name": name}) for i, name in enumerate(self.names)
+            f"{name}[{i}]": type("Variant", (), {"name": name, "values": {}})
+            for i, name in enumerate(self.names)
         }
 
 
