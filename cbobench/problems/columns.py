@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse, printable, refuse_strange, show
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
-from cbobench.words import join_words, list_names
+from cbobench.words import list_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -296,27 +296,6 @@ def category_values(column: pd.Series, source: str) -> list[str]:
     return values
 
 
-def describe_lookalikes(inputs: Mapping[str, Sequence[Any]] | None, names: Iterable[str]) -> str:
-    """Which categories of these inputs differ in case, spaces or Unicode's form of letters only,
-    and in what; or ''.
-    """
-    sets, differences = [], "case or spaces"
-    for name in names:
-        alike: dict[str, list[str]] = {}
-        for text in dict.fromkeys(map(str, (inputs or {})[name])):
-            alike.setdefault(_fold(unicodedata.normalize("NFKC", text)), []).append(text)
-        for texts in alike.values():
-            if len(texts) > 1:
-                sets.append(f"{join_words(list(map(show, texts)))} of input {show(name)}")
-                if len(set(map(_fold, texts))) > 1:
-                    differences = "case, spaces or Unicode form"
-    return f"{list_names(sets)} differ in {differences} only" if sets else ""
-
-
-def _fold(text: str) -> str:
-    return "".join(text.split()).casefold()
-
-
 def encode_categories(which: Any, count: int) -> Array:
     """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere: (rows,
     count).
@@ -365,21 +344,9 @@ def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> N
 
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:
     """A column of numbers, of which some differ, scaled to [0, 1], (rows, 1)."""
-    if not is_numeric(frame[name]):
-        row, text = find_text(frame[name])
-        fix = f"one_hot: [{name}] makes one coordinate of each category; or {ASIDE}"
-        # A decimal comma makes a number too.
-        if find_numbers(frame[name]).any() or is_number(text.replace(",", ".")):
-            fix = (
-                f"make numbers of it (the first text: row {row + 1}); or if these "
-                f"are categories, {fix}"
-            )
-        raise Misuse(
-            f"{source}: input {show(name)} holds text, such as {show(text)}, which has no order "
-            f"and no distance; {fix}"
-        )
     fix = f"fill or drop them, or say one_hot: [{name}] if a word such as None is a category there"
-    values = numbers(frame[[name]], source, fix=fix)[:, 0]
+    fix_text = f"(the first: {{place}}) say one_hot: [{name}] if these are categories; or {ASIDE}"
+    values = numbers(frame[[name]], source, fix=fix, fix_text=fix_text)[:, 0]
     # Whole numbers from 0 on may be codes, whose distances mean nothing:
     # to guess would change the model unseen.
     levels = np.unique(values)

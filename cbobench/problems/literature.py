@@ -378,21 +378,19 @@ speed_reducer = define(
 
 
 TOLERANCE = 0.015  # cm
-WORST = np.array(  # the sign of the deviation of each input at which g_j is largest
-    [
-        [-1, 0, 0, 0, 0, 0, 0],
-        [-1, 0, 0, 0, 0, 0, 0],
-        [0, 0, 0, 1, 0, -1, 0],
-        [0, 0, 0, 0, 1, 0, -1],
-        [0, 0, 0, 1, 0, -1, 0],
-        [0, 0, 0, 0, 1, 0, -1],
-        [0, 0, 0, 0, 0, 0, 0],
-        [-1, 0, 0, 0, 0, 0, 0],
-        [1, 0, 0, 0, 0, 0, 0],
-        [0, 0, 0, -1, 0, 1, 0],
-        [0, 0, 0, 0, -1, 0, 1],
-    ]
-)
+MADE = np.array([1, 0, 0, 1, 1, 1, 1])  # which inputs deviate
+
+
+def find_worst() -> Array:
+    """The sign of the deviation of each input at which g_j is largest, (11, 7): as it rises or
+    falls, which is the same in the whole box.
+    """
+    middle, steps = np.add(speed_reducer.low, speed_reducer.high) / 2, 1e-3 * np.diag(MADE)
+    rise = reduce_speed(middle + steps) - reduce_speed(middle - steps)
+    return np.sign(rise[:, 1:].T)
+
+
+WORST = find_worst()
 
 
 @define(

@@ -21,7 +21,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
@@ -174,37 +173,18 @@ MEASURED = Path(__file__).parent / "measured" / "tuning.csv"
 AXES = ("hidden", "rate", "passes")
 
 
-def read_trainings(file: Path, clock: Literal["wall", "cpu"], limit: float) -> Readings:
-    """Readings (-error, milliseconds - limit) of a table of trainings; axes are logarithmic.
-
-    Raises:
-        Misuse: unreadable, without the columns it needs, or not every configuration in every
-            repetition once.
+def read_trainings(clock: Literal["wall", "cpu"], limit: float) -> Readings:
+    """Readings (-error, milliseconds - limit) of the table of trainings, which holds every
+    configuration in every repetition once; axes are logarithmic.
     """
-    frame = read_table(file, "trainings")
-    needed = [*AXES, "repetition", "error", f"{clock}_ms"]
-    missing = [name for name in needed if name not in frame.columns]
-    if missing:
-        raise Misuse(
-            f"{file.name} lacks the column {missing[0]!r}; make it with "
-            "benchmarks/quality/measure_tuning.py"
-        )
-    values = [sorted(set(frame[name])) for name in (*AXES, "repetition")]
-    frame = frame.sort_values([*AXES, "repetition"], kind="stable")
-    shape = tuple(len(levels) for levels in values)
-    grid = np.stack([part.ravel() for part in np.meshgrid(*values, indexing="ij")], axis=1)
-    if not np.array_equal(frame[[*AXES, "repetition"]].to_numpy(dtype=np.float64), grid):
-        raise Misuse(
-            f"{file.name} has {len(frame)} rows, not one per configuration and repetition "
-            f"({np.prod(shape)})"
-        )
+    frame = read_table(MEASURED, "trainings").sort_values([*AXES, "repetition"], kind="stable")
     error, spent = (
-        frame[name].to_numpy(dtype=np.float64).reshape(-1, shape[-1]).T for name in needed[-2:]
+        frame[name].to_numpy(dtype=np.float64).reshape(-1, frame["repetition"].nunique()).T
+        for name in ("error", f"{clock}_ms")
     )
-    points = unit_grid(
-        *[np.log(np.asarray(levels, dtype=np.float64)).tolist() for levels in values[:-1]]
-    )
-    names = tuple(f"{h:g} units, rate {r:.3g}, {p:g} passes" for h, r, p in grid[:: shape[-1], :3])
+    grid = frame.loc[frame["repetition"] == frame["repetition"].min(), [*AXES]].to_numpy()
+    points = unit_grid(*[np.log(np.unique(levels)).tolist() for levels in grid.T])
+    names = tuple(f"{h:g} units, rate {r:.3g}, {p:g} passes" for h, r, p in grid)
     return Readings(np.stack([-error, spent - limit], axis=1), points, names)
 
 
@@ -236,5 +216,5 @@ class TuningUnderDeadline(ReadingsProblem):
         return {"trainings": sha256(MEASURED)}
 
     def prepare(self, data: Any) -> None:
-        self.readings = read_trainings(MEASURED, self.clock, self.limit)
+        self.readings = read_trainings(self.clock, self.limit)
         self.check(self.limit, "ms")

@@ -18,7 +18,6 @@ from cbobench.problems.columns import (
     category_values,
     compose,
     coordinates,
-    describe_lookalikes,
     numbers,
     numeric,
     refuse_ambiguous,
@@ -223,9 +222,6 @@ class UserTable(FromFiles):
                     f"{sources['rows']}: {why}; if measurements "
                     "scatter, state noise: {column: deviation}, else noise: 0"
                 )
-            if lookalikes := describe_lookalikes(self.by_name, categories):
-                fix = "they are played as different categories; if they are one, write them alike"
-                data.watcher.note(f"{sources['rows']}: {lookalikes}: {fix}")
             return
         if self.ignore == "rest":
             raise Misuse(
