@@ -127,7 +127,7 @@ def _default(f: Field[Any]) -> Any:
 
 def params_of(cls: type) -> list[Param]:
     """Return every parameter of a problem or algorithm class, in order of declaration."""
-    _refuse_undeclared(cls, "")
+    _refuse_undeclared(cls)
     hints = _hints(cls)
     return [
         Param(
@@ -226,29 +226,27 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any], location: str) -> None:
+def _check_bounds(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
     for number in filter(_is_number, value if isinstance(value, list) else [value]):
         for key, keeps in BOUNDS.items():
             bound = metadata.get(key)
             if bound is not None and not keeps(number, bound):
                 raise Misuse(
-                    f"{location}{name} is {show(number)}; it must be {key.replace('_', ' ')} "
-                    f"{bound:g}"
+                    f"{name} is {show(number)}; it must be {key.replace('_', ' ')} {bound:g}"
                 )
 
 
-def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> dict[str, Any]:
+def resolve(cls: type, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters of `cls`: the given ones checked, the others at their defaults.
 
     Raises:
-        Misuse: an unknown parameter, a value of the wrong type, or one out of range; `location`
-            (file and line) starts the message.
+        Misuse: an unknown parameter, a value of the wrong type, or one out of range.
     """
     fields = _fields(cls)
     hints = _hints(cls)
     for name in settings:
         if name not in fields:
-            raise unknown("parameter", name, fields, location=location)
+            raise unknown("parameter", name, fields)
     # In the order of the class, whatever the order of the settings:
     # cells are named by this mapping.
     values = {}
@@ -264,10 +262,10 @@ def resolve(cls: type, settings: Mapping[str, Any], *, location: str = "") -> di
             close = nearest(value, _choices(hints[f.name])) if isinstance(value, str) else None
             suggestion = f"did you mean {close!r}?; " if close else ""
             raise Misuse(
-                f"{location}{name} is {show(settings[name])}; {suggestion}allowed: "
+                f"{name} is {show(settings[name])}; {suggestion}allowed: "
                 f"{describe(hints[f.name])}{swept}"
             )
-        _check_bounds(name, value, f.metadata, location)
+        _check_bounds(name, value, f.metadata)
         values[name] = value
     return values
 
@@ -285,7 +283,7 @@ def identity(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
 _finished: set[type] = set()
 
 
-def refuse_unfinished(cls: type, *, location: str = "") -> None:
+def refuse_unfinished(cls: type) -> None:
     """Raise `Misuse` for a class that lacks a method, is no dataclass, or has a parameter without a
     default.
 
@@ -296,29 +294,25 @@ def refuse_unfinished(cls: type, *, location: str = "") -> None:
         return
     for name in dir(cls):
         if getattr(method := inspect.getattr_static(cls, name), "required", False):
-            raise Misuse(f"{location}{_unwritten_error(cls, method)}")
-    _refuse_undeclared(cls, location)
-    _refuse_ignored_default(cls, location)
-    try:
-        getattr(cls, "check_class", lambda: None)()
-    except Misuse as error:
-        raise Misuse(f"{location}{error}") from None
+            raise _unwritten_error(cls, method)
+    _refuse_undeclared(cls)
+    _refuse_ignored_default(cls)
+    getattr(cls, "check_class", lambda: None)()
     _finished.add(cls)
 
 
-def _refuse_undeclared(cls: type, location: str) -> None:
+def _refuse_undeclared(cls: type) -> None:
     # The decorator of a base class does not process them.
     bare = any(isinstance(value, Field) for value in vars(cls).values())
     if bare or not dataclasses.is_dataclass(cls):
         raise Misuse(
-            f"{location}{cls.__name__} is not a dataclass; decorate it with "
-            "@dataclass(kw_only=True)"
+            f"{cls.__name__} is not a dataclass; decorate it with @dataclass(kw_only=True)"
         )
     parameters = inspect.signature(cls.__init__).parameters.values()  # type: ignore[misc]
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)][1:]
     if strange := [name for name in names if name not in {f.name for f in dataclasses.fields(cls)}]:
         raise Misuse(
-            f"{location}{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run "
+            f"{cls.__name__}: no suite can set {strange[0]!r} of __init__, and no run "
             "records it; leave "
             "__init__ out, decorate the class with @dataclass(kw_only=True), and write "
             f"{strange[0]}: TYPE = param(...)"
@@ -326,12 +320,11 @@ def _refuse_undeclared(cls: type, location: str) -> None:
     for f in _fields(cls).values():
         if f.default_factory is MISSING and f.default is MISSING:
             raise Misuse(
-                f"{location}the parameter {f.name!r} has no default; declare it with "
-                "param(default, about)"
+                f"the parameter {f.name!r} has no default; declare it with param(default, about)"
             )
 
 
-def _refuse_ignored_default(cls: type, location: str) -> None:
+def _refuse_ignored_default(cls: type) -> None:
     # A dataclass takes the default of the class that annotates the field: without an annotation it
     # stays as it was.
     for f in _fields(cls).values():
@@ -344,29 +337,29 @@ def _refuse_ignored_default(cls: type, location: str) -> None:
         if plain_value and f.default_factory is MISSING and stated != f.default:
             kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
             raise Misuse(
-                f"{location}{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's "
+                f"{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's "
                 "default at "
                 f"{show(f.default)}; set {f.name} in the suite, or write {f.name}: {kind} = "
                 f"param({show(stated)}, ...)"
             )
 
 
-def build(cls: type[T], settings: Mapping[str, Any], *, location: str = "") -> T:
+def build(cls: type[T], settings: Mapping[str, Any]) -> T:
     """Return an object of `cls` with checked parameters, after its own `validate()` if it has
     one.
     """
-    refuse_unfinished(cls, location=location)
-    values, fields = resolve(cls, settings, location=location), _fields(cls)
+    refuse_unfinished(cls)
+    values, fields = resolve(cls, settings), _fields(cls)
     try:
         instance: T = cls(**{fields[name].name: value for name, value in values.items()})
         validate = getattr(instance, "validate", None)
         if validate is not None:
             validate()
-    except Misuse as error:
-        raise Misuse(f"{location}{error}") from None
+    except Misuse:
+        raise
     except BaseException as error:  # a user's class may raise any error
         reraise_stop(error)
-        raise Misuse(f"{location}{cls.__name__}: {one_line(error)}") from error
+        raise Misuse(f"{cls.__name__}: {one_line(error)}") from error
     return instance
 
 

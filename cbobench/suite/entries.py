@@ -184,7 +184,10 @@ def algorithm_variants(
 ) -> list[Variant]:
     location = at(entry.line)
     cls = ALGORITHMS.get(entry.name, location=location, imports=imports, beside=beside)
-    params.refuse_unfinished(cls, location=location)
+    try:
+        params.refuse_unfinished(cls)
+    except Misuse as error:
+        raise Misuse(f"{location}{error}") from None
     names = {p.name for p in params.params_of(cls)}
     common = {name: value for name, value in shared.items() if name in names}
     result = []
