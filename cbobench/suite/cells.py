@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, overload
 
@@ -64,14 +64,11 @@ class Pair:
         """
         if pattern is None:
             return True
-        regex = re.compile(
-            "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern),
-            re.DOTALL,
-        )
+        glob = pattern.replace("[", "[[]")
         problem_names, algorithm_names = self.problem.aliases, self.algorithm.aliases
         pair_names = map("/".join, itertools.product(problem_names, algorithm_names))
         return any(
-            regex.fullmatch(name)
+            fnmatchcase(name, glob)
             for name in itertools.chain(problem_names, algorithm_names, pair_names)
         )
 
