@@ -165,8 +165,37 @@ class Surface:
     radius: float
 
     def model(self, points: Array, mask: Mask, fine: bool) -> tuple[Array, Array, Array]:
-        """Return what `_model` says of points (S, q, d), arbitrary where a mask (S, q) is false."""
-        return _model(self.score, self.jet(points, mask), points, self.layout, fine)
+        """Return the score at points (S, q, d), models of its parts (S, q, 1 + m, n), both
+        arbitrary where a mask (S, q) is false, and prices (S, m).
+
+        Derivatives of the score in terms of beliefs are differences of the beliefs' models.
+        """
+        replicates, q, d = points.shape
+        layout, jet = self.layout, self.jet(points, mask)
+        n, steps = len(layout.steps), layout.steps
+        if fine:
+            share = _share_of_steps(jet, d)
+            steps, powers = share[..., None, None] * steps, share[..., None] ** layout.orders
+            jet = Jet(
+                *(
+                    model * (powers if model.ndim == 3 else powers[:, None])
+                    for model in (jet.mean, jet.variance)
+                )
+            )
+        mean, variance = np.matmul(jet.mean, layout.values), np.matmul(jet.variance, layout.values)
+        around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
+        variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
+        parts = self.score(mean.reshape(replicates, -1, q * n), variance, around)
+        m = parts.kinked.shape[1]
+        values = np.empty((replicates, q, 1 + m, n))
+        values[:, :, 0] = parts.smooth.reshape(replicates, q, n)
+        values[:, :, 1:] = parts.kinked.reshape(replicates, m, q, n).swapaxes(1, 2)
+        price = np.minimum(parts.price, WALL) if m else parts.price
+        value = values[:, :, 0, 0]
+        if m:
+            value = value - (price[:, None] * np.maximum(values[:, :, 1:, 0], 0.0)).sum(axis=2)
+        models = np.matmul(values, layout.models)
+        return value, models / powers[:, :, None] if fine else models, price
 
 
 def polish(
@@ -304,41 +333,6 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
     near = np.where(climbs.done, min(NEAR_ENDED * radius, NEAREST), NEAR * radius)[:, None]
     close = np.abs(climbs.best[:, None, :] - climbs.best[:, :, None]).max(axis=3) < near
     return np.asarray((better & close).any(axis=2))
-
-
-def _model(
-    score: Scorer, jet: Jet, points: Array, layout: Taylor, fine: bool
-) -> tuple[Array, Array, Array]:
-    """Return the score at the points, (S, q), models of its parts (S, q, 1 + m, n), and prices (S,
-    m).
-
-    Derivatives of the score in terms of beliefs are differences of the beliefs' models.
-    """
-    replicates, q, d = points.shape
-    n, steps = len(layout.steps), layout.steps
-    if fine:
-        share = _share_of_steps(jet, d)
-        steps, powers = share[..., None, None] * steps, share[..., None] ** layout.orders
-        jet = Jet(
-            *(
-                model * (powers if model.ndim == 3 else powers[:, None])
-                for model in (jet.mean, jet.variance)
-            )
-        )
-    mean, variance = np.matmul(jet.mean, layout.values), np.matmul(jet.variance, layout.values)
-    around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
-    variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
-    parts = score(mean.reshape(replicates, -1, q * n), variance, around)
-    m = parts.kinked.shape[1]
-    values = np.empty((replicates, q, 1 + m, n))
-    values[:, :, 0] = parts.smooth.reshape(replicates, q, n)
-    values[:, :, 1:] = parts.kinked.reshape(replicates, m, q, n).swapaxes(1, 2)
-    price = np.minimum(parts.price, WALL) if m else parts.price
-    value = values[:, :, 0, 0]
-    if m:
-        value = value - (price[:, None] * np.maximum(values[:, :, 1:, 0], 0.0)).sum(axis=2)
-    models = np.matmul(values, layout.models)
-    return value, models / powers[:, :, None] if fine else models, price
 
 
 def _share_of_steps(jet: Jet, d: int) -> Array:

@@ -60,8 +60,9 @@ def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
     expected = np.concatenate(
         [[norm.logsf(z)], -rate * slope / deviation, bend[layout.rows, layout.columns]]
     )
+    surface = maximise.Surface(score, lambda *_: jet, layout, 0.1)
     by_fineness = {
-        fine: maximise._model(score, jet, np.full((1, 1, 2), 0.5), layout, fine)[1][0, 0, 0]
+        fine: surface.model(np.full((1, 1, 2), 0.5), np.ones((1, 1)), fine)[1][0, 0, 0]
         for fine in (True, False)
     }
     np.testing.assert_allclose(by_fineness[True], expected, rtol=2e-3)
