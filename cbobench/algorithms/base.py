@@ -138,16 +138,16 @@ class Setting:
     def only(self, replicate: int) -> Setting:
         """Return the setting of one replicate (S = 1)."""
         row = slice(replicate, replicate + 1)
-        cut = {name: getattr(self, name)[row] for name in ("norm", "sup", "noise", "slater")}
-        safe = None if self.seed_set is None else self.seed_set[row]
+        cut = {
+            name: values[row]
+            for name in ("norm", "sup", "noise", "slater", "seed_set", "design")
+            if (values := getattr(self, name)) is not None
+        }
         moves = tuple((t, norms[row]) for t, norms in self.changes)
         slopes_of_all = self.slopes
         slopes = None if slopes_of_all is None else lambda metric: slopes_of_all(metric)[row]
         streams = self.streams.only(replicate)
-        design = None if self.design is None else self.design[row]
-        return replace(
-            self, **cut, seed_set=safe, changes=moves, slopes=slopes, streams=streams, design=design
-        )
+        return replace(self, **cut, changes=moves, slopes=slopes, streams=streams)
 
 
 class Algorithm:

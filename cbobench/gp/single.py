@@ -40,15 +40,8 @@ def noise_variance(lam: Noise, horizon: float) -> float:
 
     For `true`, return an initial number (see `true_noise`).
     """
-    return (
-        SHARE
-        if lam == "scaled"
-        else 1 + 2 / horizon
-        if lam == "theory"
-        else 1.0
-        if lam == "true"
-        else float(lam)
-    )
+    numbers: dict[Any, float] = {"scaled": SHARE, "theory": 1 + 2 / horizon, "true": 1.0}
+    return float(numbers.get(lam, lam))
 
 
 def known_variances(lam: Noise | Array, functions: int, horizon: float) -> Array | None:

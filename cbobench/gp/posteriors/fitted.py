@@ -15,6 +15,7 @@ c³) with a fit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -118,10 +119,11 @@ class FittedPosterior(Posterior):
 
     def _store_hyperparameters(self) -> None:
         """Store hyperparameters as arrays: lengthscales (S, p, d), and s, λ and c (S, p)."""
-        self.lengthscales = np.array([[hyper.lengthscales for hyper in row] for row in self.fits])
-        self.amplitude = np.array([[hyper.amplitude for hyper in row] for row in self.fits])
-        self.ratio = np.array([[hyper.ratio for hyper in row] for row in self.fits])
-        self.centre = np.array([[hyper.centre for hyper in row] for row in self.fits])
+        names = ("lengthscales", "amplitude", "ratio", "centre")
+        self.lengthscales, self.amplitude, self.ratio, self.centre = (
+            np.array([[getattr(hyper, name) for hyper in row] for row in self.fits])
+            for name in names
+        )
 
     # Learning -------------------------------------------------------------------------------------
 
@@ -142,10 +144,7 @@ class FittedPosterior(Posterior):
         self._stand_in()
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
-                [
-                    Fitted(f.lengthscales, 1.0, f.ratio, float(centre))
-                    for f, centre in zip(fits, centres, strict=True)
-                ]
+                [replace(f, centre=float(centre)) for f, centre in zip(fits, centres, strict=True)]
                 for fits, centres in zip(self.fits, self.values[:, :, 0], strict=True)
             ]
             self._store_hyperparameters()
