@@ -43,7 +43,7 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
     for look in (
         lambda: read_status(open_run(run))[1].counts() == counts,
         lambda: re.search("[03]/4", str(compare(Run(run)))),
-        lambda: len(plan(Call(small_suite(), out=run, cpus=0)).tasks) == 5,
+        lambda: len(plan(Call(small_suite(), out=run, cpus=0, block=1)).tasks) == 5,
     ):
         for kind in ("rounds", "cells"):
             (held / kind).mkdir(parents=True, exist_ok=True)
