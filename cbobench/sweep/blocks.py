@@ -223,9 +223,10 @@ class Tasks:
     def __getitem__(self, index: int) -> Task:
         rows = self._order[self._starts[index] : self._starts[index + 1]]
         pairs = np.searchsorted(self._ends, rows, side="right")
+        places = (rows - self._ends[pairs]).tolist()  # from the end of the pair's cells
         cells = [
-            self.by_pair[pair].cell(row - end)
-            for pair, row, end in zip(pairs, rows, self._ends[pairs], strict=True)
+            self.by_pair[pair].cell(place)
+            for pair, place in zip(pairs.tolist(), places, strict=True)
         ]
         pair = cells[0].pair
         return Task(
