@@ -230,11 +230,10 @@ class ProcessExecutor:
             worker.child.link.send(Play(title, problem, task, self.folder))
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
-        workers = {worker.child.link: worker for worker in self.workers}
-        for link in wait([*workers], seconds):
-            worker = workers[link]
+        readable = wait([worker.child.link for worker in self.workers], seconds)
+        for worker in [worker for worker in self.workers if worker.child.link in readable]:
             try:
-                message = link.recv()
+                message = worker.child.link.recv()
             except (EOFError, OSError):
                 how = describe_end(self._end(worker))
                 if worker.task is not None:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cbobench import registry
 from cbobench.cli import main
+from cbobench.play.company import Company
 from cbobench.sweep import children
 from tests.sweep.helpers import environment_of
 
@@ -18,7 +18,7 @@ def forking(monkeypatch):
     code: a fresh interpreter costs seconds.
     """
     monkeypatch.setattr(children, "can_fork", lambda: True)
-    monkeypatch.setattr(registry, "IMPORTED", set())
+    monkeypatch.setattr(Company, "may_fork", True)
 
 
 @pytest.fixture

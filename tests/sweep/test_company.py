@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cbobench
+from cbobench.play.company import Company, find_company
 from tests.processes import assert_gone
 
 WORST = """
@@ -98,3 +99,27 @@ def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write
     assert {how: failed["algorithm"].str.contains(how).sum() for how in HOWS} == HOWS
     assert rounds_of("run", whole["cell"]) == rounds_of("whole", whole["cell"])
     assert_gone([int(pid) for pid in forks.read_text().split()])
+
+
+def test_whose_code_a_pair_plays():
+    assert find_company("rkhs-1d", "cei") == Company()
+    assert find_company("mine.tasks:Task", "cei") == Company(frozenset({"mine"}))
+    assert find_company("cbobench.problems.rkhs:RKHS", "cei") == Company()
+    assert find_company("rkhs-1d", "optuna-tpe") == Company(libraries=frozenset({"optuna"}))
+
+
+def test_who_plays_a_users_code_unguarded_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "unguarded.py").write_text(
+        "from cbobench.algorithms.references import Random\n\n\nclass Mine(Random):\n    pass\n"
+    )
+    suite = {"suite": "s", "horizon": 2, "seeds": 1, "problems": ["rkhs-1d"]}
+    notes = []
+    for algorithm in ("random", "unguarded:Mine"):
+        suite = suite | {"algorithms": [algorithm]}
+        cbobench.run(suite, out=algorithm[:6], cpus=0, on_note=notes.append)
+    assert notes == [
+        "played by this process",
+        "played by this process, unguarded: what unguarded changes in it stays; --cpus 1 keeps it "
+        "apart",
+    ]

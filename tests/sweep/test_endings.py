@@ -4,7 +4,6 @@ reach no one.
 
 from __future__ import annotations
 
-import itertools
 import os
 import pty
 import shlex
@@ -15,13 +14,9 @@ from functools import partial
 
 import pytest
 
-import cbobench
 from cbobench.cli import main
 from cbobench.play.failure import Interrupted
 from cbobench.report.load import Run
-from cbobench.results import folder as folders
-from cbobench.results import store
-from cbobench.results.folder import open_run
 from cbobench.sweep.executors import ExecutorDied, InlineExecutor
 from cbobench.sweep.interrupt import interruptible
 from tests.conftest import cbobench_words
@@ -63,28 +58,6 @@ def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(tmp_path, cpus
     _, errors = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 130, errors
     assert_one_line_that_resumes(errors, 130, tmp_path / "cut")
-    assert_gone(children)
-
-
-@pytest.mark.long
-def test_a_signal_while_ray_is_starting(tmp_path):
-    command = [*cbobench_words("ray"), "run", write_slow(tmp_path), "--out", "cut", "--cpus", "2"]
-    driver = subprocess.Popen(
-        list(map(str, [*command, "--block", "1"])),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until(
-        lambda: any("gcs_server" in program(pid) for pid in below(driver.pid)),
-        lambda: "no Ray is started",
-        driver,
-    )
-    children = below(driver.pid)
-    driver.send_signal(signal.SIGTERM)
-    _, errors = driver.communicate(timeout=PATIENCE)
-    assert driver.returncode == 130, errors
-    assert errors.strip().splitlines()[-1].startswith("stopped: ")
     assert_gone(children)
 
 
@@ -266,96 +239,6 @@ def test_a_program_goes_on_after_its_run_has_ended_by_sigterm(tmp_path):
     until((tmp_path / "forked").exists, lambda: "nothing forks", program)
     program.send_signal(signal.SIGTERM)
     assert program.communicate(timeout=PATIENCE)[0].endswith("goes on\n")
-
-
-def test_a_signal_after_the_last_word_changes_nothing(write_suite, tmp_path):
-    (tmp_path / "leaving.py").write_text(
-        "import atexit, time\n\ndef leave():\n    print('leaving', flush=True)\n    "
-        "time.sleep(0.5)\n\n"
-        "atexit.register(leave)\n"
-    )
-    suite = write_suite(
-        "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [leaving:Missing]\n"
-    )
-    command = [*cbobench_words(), "run", str(suite), "--out", "no"]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert driver.stdout.readline() == "leaving\n"
-    driver.send_signal(signal.SIGTERM)
-    _, errors = driver.communicate(timeout=PATIENCE)
-    assert driver.returncode == 2
-    assert errors.startswith("cbobench: ")
-    assert errors.count("\n") == 1
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_interruption_anywhere_in_a_publication_leaves_nothing_half_written(tmp_path):
-    """Raised at every single instruction of it, one after the other, as the handler of a signal
-    may.
-    """
-    folder = open_run(tmp_path)
-    files = {store.__file__, folders.__file__}
-
-    def interrupted_at(instruction):
-        """Whether there was such an instruction."""
-        passed = 0
-
-        def step(frame, event, argument):
-            nonlocal passed
-            if frame.f_code.co_filename not in files:
-                return None
-            frame.f_trace_opcodes = True
-            passed += event == "opcode"
-            if passed > instruction:
-                raise Interrupted
-            return step
-
-        sys.settrace(step)
-        try:
-            folder.publish(f"rounds/{instruction}.parquet", lambda sink: sink.write(b"whole"))
-        except Interrupted:
-            return True
-        finally:
-            sys.settrace(None)
-        return False
-
-    assert not interrupted_at(10**6), "what is computed once is known from here on"
-    count = next(at for at in itertools.count() if not interrupted_at(at))
-    assert count > 100
-    assert not list(tmp_path.rglob("*.tmp"))
-    assert {path.read_bytes() for path in tmp_path.rglob("*.parquet")} == {b"whole"}
-
-
-FAILS = """
-from cbobench.algorithms.references import Random
-
-
-class Fails(Random):
-    def ask(self, t):
-        raise ValueError("in the middle")
-"""
-
-
-def failing(tmp_path):
-    (tmp_path / "mine.py").write_text(FAILS)
-    return {
-        "suite": "s",
-        "horizon": 5,
-        "seeds": 2,
-        "problems": ["rkhs-1d"],
-        "algorithms": ["mine:Fails"],
-    }
-
-
-def test_a_signal_while_a_half_written_file_is_removed(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def discard(self):
-        self.close()
-        signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr(store.AtomicFile, "discard", discard)
-    assert cbobench.run(failing(tmp_path), out=tmp_path / "run", cpus=0).stopped
-    assert not list((tmp_path / "run").rglob("*.tmp"))
 
 
 def test_a_signal_in_a_finaliser_is_no_traceback_and_ends_the_sweep(capsys):

@@ -5,11 +5,8 @@ Failures are counted by kind; what cells print, 16 MB of it, reaches no terminal
 
 from __future__ import annotations
 
-import gc
-import logging
 import re
 import signal
-import sys
 
 import pytest
 
@@ -17,7 +14,6 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import CellFailure
 from cbobench.play.failure import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
-from cbobench.play.isolation import captured_output
 from cbobench.sweep import scheduler
 from cbobench.sweep.failures import FailureCounts
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
@@ -314,18 +310,6 @@ def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     assert len(shown_text) < 5000
     line = "what cells print is shown only with --cpus 0; rkhs-1d / loud:Loud began with 'round 1'"
     assert [text for text in shown_text.splitlines() if "cells print" in text] == [line]
-
-
-def test_who_keeps_a_stream_of_an_earlier_play_may_write_to_it():
-    with captured_output():
-        kept_stream, handler = sys.stdout, logging.StreamHandler()
-    with captured_output() as printed:
-        kept_stream.write("late\n")
-        handler.emit(logging.makeLogRecord({"msg": "late"}))
-        del kept_stream, handler
-        gc.collect()
-        print("now")
-    assert printed.line() == "now"
 
 
 def test_what_differs_in_numbers_alone_is_one_kind():
