@@ -364,7 +364,7 @@ def _play_rounds(
         digests.add(table)
         write_table(table)
 
-    for chunk in play.chunks(observers):
+    for chunk in play.chunks([lambda t: leave_fork(origin), *observers]):
         leave_fork(origin)
         rounds.add(chunk)
         if rounds.full:

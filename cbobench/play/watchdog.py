@@ -7,7 +7,6 @@ interrupted (a loop in C, a cell that catches everything) the driver ends with i
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
@@ -18,7 +17,6 @@ from types import FrameType
 
 from cbobench.play.failure import TimedOut
 from cbobench.play.play import Observer, Play
-from cbobench.processes import leave_fork
 
 REPORT_SECONDS = 1.0  # between two reports of the rounds played
 TRIAL = 10.0  # seconds after which the duration of a task is predicted (see `watch_speed`)
@@ -132,9 +130,3 @@ def watch_speed(allowed: float, horizon: int, cells: int) -> Observer:
                 raise TaskReturned(ReturnedTask(current_time - began, t * cells))
 
     return observe
-
-
-def watch_forks() -> Observer:
-    """Return what ends forks that the code of a play has made, and that go on with the play."""
-    origin = os.getpid()
-    return lambda t: leave_fork(origin)

@@ -5,13 +5,12 @@ it is known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cbobench.errors import CbobenchError
 from cbobench.play.company import Company
 from cbobench.play.task import Receipt, Task, WorkerCrashed
 from cbobench.play.watchdog import ReturnedTask
-from cbobench.problems.data import Site
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.cluster import Code
@@ -109,34 +108,8 @@ class Board(NamedTuple):
     reports: Mapping[str, Report]
 
 
-class Crashed(NamedTuple):
-    """In words, how a task lost its worker."""
-
-    how: str
-
-
 class Ended(NamedTuple):
     """What became of the task of that name."""
 
     name: str
-    answer: Answer | Crashed
-
-
-# To a process that prepares problems, and from it.
-
-
-class Prepare(NamedTuple):
-    """Prepare problems at a site.
-
-    Attributes:
-        problems: by title, the name and the settings of each.
-    """
-
-    problems: Mapping[str, tuple[str, Mapping[str, Any]]]
-    site: Site
-
-
-class Prepared(NamedTuple):
-    """The prepared problems by title, pickled."""
-
-    problems: Mapping[str, bytes]
+    answer: Answer

@@ -25,9 +25,12 @@ from cbobench.problems.data import Site
 from cbobench.resources import find_suite
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.executors import pickle_problem, unpickle_problem
-from cbobench.sweep.messages import Prepare, Prepared, Refused
+from cbobench.sweep.messages import Refused
 from cbobench.sweep.plan import Plan
 from cbobench.threads import single_thread
+
+Asked = dict[str, tuple[str, Mapping[str, Any]]]
+"""By the titles of problems, the name and the settings of each."""
 
 
 def prepare_apart(plan: Plan) -> dict[str, Problem]:
@@ -37,7 +40,7 @@ def prepare_apart(plan: Plan) -> dict[str, Problem]:
     Raises:
         CbobenchError: they cannot be prepared.
     """
-    call, waiting = plan.call, dict[Company, dict[str, tuple[str, Mapping[str, Any]]]]()
+    call, waiting = plan.call, dict[Company, Asked]()
     for pair in (pair_cells.pair for pair_cells in plan.tasks.by_pair):
         problem = pair.problem
         company = find_company(problem.name, pair.algorithm.name)
@@ -47,15 +50,15 @@ def prepare_apart(plan: Plan) -> dict[str, Problem]:
     base = Path() if isinstance(call.suite, Mapping) else find_suite(call.suite).parent
     problems = dict(plan.suite.problems)
     for asked in waiting.values():
-        problems |= _prepare(Prepare(asked, Site(call.data, base)))
+        problems |= _prepare(asked, Site(call.data, base))
     return problems
 
 
-def _prepare(message: Prepare) -> dict[str, Problem]:
+def _prepare(asked: Asked, site: Site) -> dict[str, Problem]:
     """Return problems that a fresh interpreter has prepared."""
     child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)
     try:
-        child.link.send(message)
+        child.link.send((asked, site))
         answer = child.link.recv()
     except (EOFError, OSError) as error:
         raise CbobenchError(
@@ -65,18 +68,16 @@ def _prepare(message: Prepare) -> dict[str, Problem]:
         child.end()
     if isinstance(answer, Refused):
         raise answer.error
-    return {title: unpickle_problem(problem) for title, problem in answer.problems.items()}
+    return {title: unpickle_problem(problem) for title, problem in answer.items()}
 
 
 def serve_problems(link: Any) -> None:
     """Prepare the problems that the driver asks for, and end."""
     asked, site = become_worker(link).get()
-    answer: Prepared | Refused
+    answer: dict[str, bytes] | Refused
     try:
         with single_thread(), np.errstate(all="ignore"):
-            answer = Prepared(
-                {title: _make(name, settings, site) for title, (name, settings) in asked.items()}
-            )
+            answer = {title: _make(words, site) for title, words in asked.items()}
     except CbobenchError as error:
         answer = Refused(error)
     except BaseException as error:
@@ -87,7 +88,8 @@ def serve_problems(link: Any) -> None:
     os._exit(0)
 
 
-def _make(name: str, settings: Mapping[str, Any], site: Site) -> bytes:
+def _make(words: tuple[str, Mapping[str, Any]], site: Site) -> bytes:
+    name, settings = words
     problem: Problem = params.build(PROBLEMS.get(name), settings)
     problem.prepare(site)
     problem.known_instance()

@@ -45,7 +45,6 @@ from cbobench.sweep.messages import (
     Answer,
     Board,
     Cancel,
-    Crashed,
     Ended,
     Join,
     Leave,
@@ -132,11 +131,9 @@ class RayExecutor:
             if not isinstance(message, Ended):
                 self._handle(message)
             elif (task := self.flight.pop(message.name, None)) is not None:
-                answer = message.answer
-                if isinstance(answer, Crashed):
+                if isinstance(message.answer, WorkerCrashed):
                     self.folder.remove_temporary([task.name])
-                    answer = WorkerCrashed(answer.how)
-                yield task, answer
+                yield task, message.answer
             seconds = 0.0
 
     def cancel(self, task: Task) -> None:
@@ -336,11 +333,11 @@ class RayClient:
         try:
             return Ended(name, future.result())
         except (errors.NodeDiedError, errors.ObjectLostError):
-            return Ended(name, Crashed("lost its machine"))
+            return Ended(name, WorkerCrashed("lost its machine"))
         except errors.OutOfMemoryError:
-            return Ended(name, Crashed("ran out of memory"))
+            return Ended(name, WorkerCrashed("ran out of memory"))
         except errors.WorkerCrashedError:
-            return Ended(name, Crashed("crashed its worker"))
+            return Ended(name, WorkerCrashed("crashed its worker"))
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None) or error
             if isinstance(cause, CbobenchError):

@@ -21,7 +21,7 @@ from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Crashed, Ended, Report
+from cbobench.sweep.messages import Ended, Report
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import RayClient
 from cbobench.watcher import SILENT
@@ -236,7 +236,7 @@ def test_ray_tells_lost_nodes_from_crashes_and_refusals(name, how):
     future.set_exception(error)
     client.flight = {future: "a"}
     if how:
-        assert RayClient.collect(client, future) == Ended("a", Crashed(how))
+        assert RayClient.collect(client, future) == Ended("a", WorkerCrashed(how))
     else:
         with pytest.raises(CbobenchError, match="^other code$"):
             RayClient.collect(client, future)
