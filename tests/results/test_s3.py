@@ -1,27 +1,32 @@
 """A run in a bucket of a real S3 server (moto's, on loopback) that answers 500 and 503, is slow,
 hangs up, goes away.
-
-What is asked for here of pyarrow and of the network is asked for of the code alone, and in CI, by
-test_outage.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import cbobench
 from cbobench.call import Call
-from cbobench.results import store
+from cbobench.errors import Misuse
+from cbobench.results import folder as folders
+from cbobench.results import lock
 from cbobench.results.folder import open_run
+from cbobench.results.lock import find_player, hold
+from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.sweep.plan import plan
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
+from tests.processes import PATIENCE
 
 pytestmark = [
     pytest.mark.slow,
@@ -52,11 +57,10 @@ def keys(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(store, "FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(store, "LONGEST_PAUSE", 0.5)
+    monkeypatch.setattr(lock, "ASK_SECONDS", 0.5)
 
 
-@pytest.mark.parametrize("how", [["errors=0.4"], ["cut=0.3", "slow=0.1"], ["away=4"]], ids=" ".join)
+@pytest.mark.parametrize("how", [["errors=0.1"], ["cut=0.1", "slow=0.1"], ["away=4"]], ids=" ".join)
 def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
     suite = small_suite(horizon=20, seeds=1)
     cbobench.run(suite, out=tmp_path / "here", cpus=0)
@@ -69,3 +73,74 @@ def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
         assert [len(folder.names(kind)) for kind in ("rounds", "cells")] == [3, 3]
         assert_same_rows(tmp_path / "here", address)
         assert len(plan(Call(suite, out=address)).tasks) == 0
+
+
+def test_of_calls_that_come_at_once_one_plays(keys):
+    tried = threading.Barrier(3)
+
+    def plays(_):
+        with contextlib.suppress(Misuse), hold(open_run(address)):
+            tried.wait(PATIENCE)
+            return True
+        tried.wait(PATIENCE)
+        return False
+
+    with bucket() as (address, _), ThreadPoolExecutor(3) as calls:
+        assert sorted(calls.map(plays, range(3))) == [False, False, True]
+        assert find_player(open_run(address)) == ""
+
+
+def test_a_second_call_is_refused_in_a_line_until_the_lock_expires(small_suite, keys, monkeypatch):
+    suite = small_suite(horizon=20, seeds=1)
+    with bucket() as (address, _):
+        with hold(open_run(address)):
+            who = f"being played by another call .process {os.getpid()} on .*; wait for it"
+            with pytest.raises(Misuse, match=who):
+                cbobench.run(suite, out=address, cpus=0)
+            monkeypatch.setattr(lock, "EXPIRES_AFTER", 0.0)
+            assert cbobench.run(suite, out=address, cpus=0).played == 3
+        assert cbobench.run(suite, out=address, cpus=0).played == 0
+
+
+def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, keys, monkeypatch):
+    suite = small_suite(horizon=20, seeds=1)
+    monkeypatch.setattr(reader, "ATTEMPTS", 2)
+    monkeypatch.setattr(lock, "EXPIRES_AFTER", 0.0)
+    with bucket("away=900") as (address, heal):
+        with pytest.raises(StoreFailure, match="that is mended the same command resumes") as error:
+            cbobench.run(suite, out=address, cpus=0, block=1)
+        assert "\n" not in str(error.value)
+        with pytest.raises(StoreFailure, match="cannot reach"):
+            cbobench.load_cells(address)
+        heal()
+        assert cbobench.run(suite, out=address, cpus=0).played == 3
+        assert len(cbobench.load_cells(address)) == 3
+
+
+DEAF = """
+import time
+from cbobench.algorithms.references import Random
+
+
+class Deaf(Random):
+    def ask(self, t):
+        while True:
+            try:
+                time.sleep(1)
+            except BaseException:
+                pass
+"""
+
+
+def test_a_cell_that_hangs_in_a_run_in_a_bucket_is_a_row_with_its_stack(
+    tmp_path, keys, monkeypatch
+):
+    (tmp_path / "deaf.py").write_text(DEAF)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    suite = {"suite": "s", "horizon": 5, "seeds": 1, "timeout": 1}
+    suite |= {"problems": ["rkhs-1d"], "algorithms": ["deaf:Deaf"]}
+    with bucket() as (address, _):
+        cbobench.run(suite, out=address, cpus=1)
+        (cell,) = cbobench.load_cells(address).itertuples()
+    assert cell.error.endswith("and could not be interrupted")
+    assert "in ask" in cell.traceback

@@ -249,6 +249,7 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
 
 def test_a_bucket_is_listed_now_and_then(tmp_path, monkeypatch):
     """Not asked before every simulation, which would take longer than most of them."""
+    (tmp_path / "run" / "simulations").mkdir(parents=True)
     listings, names = [], RunFolder.names
     monkeypatch.setattr(simulations, "source_hash", lambda problem: "one")
     monkeypatch.setattr(RunFolder, "local", False)
