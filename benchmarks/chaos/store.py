@@ -74,7 +74,8 @@ class Faulty:
             return []
         time.sleep(slow * self.how.get("slow", 0.0))
         status = list(CODES)[draw < 0.5 * self.how.get("errors", 0.0)]
-        if draw < self.how.get("errors", 0.0) or time.monotonic() < (self.away or 0.0):
+        is_away = "away" in self.how and time.monotonic() < (self.away or 0.0)
+        if is_away or draw < self.how.get("errors", 0.0):
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(status, [("Content-Type", "application/xml")])
             return [ERROR % CODES[status]]

@@ -373,8 +373,10 @@ def find_store(uri: str) -> tuple[pafs.FileSystem, str]:
         raise Misuse(
             mask_secrets(f"cannot use {uri!r} as a run folder: {first_line(error)}")
         ) from None
-    if fs.type_name == "s3":  # an address cannot say how often a request is repeated
+    if fs.type_name == "s3":
+        # An address cannot say how often a request is repeated, nor that a small file is one.
         _, (options,) = fs.__reduce__()
+        options["allow_delayed_open"] = True
         again = pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
         fs = pafs.S3FileSystem(**options, retry_strategy=again)
     return fs, path

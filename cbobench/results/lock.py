@@ -54,7 +54,7 @@ def hold(folder: RunFolder, watcher: Watcher = SILENT) -> Iterator[RunFolder]:
         Misuse: another call holds it; the folder cannot be written, or its file system has no
             locks.
     """
-    now = datetime.now(UTC).isoformat(timespec="seconds")
+    now = datetime.now(UTC).isoformat()
     player = f"process {os.getpid()} on {platform.node()} since {now}"
     with (_hold_file if folder.local else _hold_object)(folder, player):
         if removed := _remove_unfinished(folder):

@@ -104,7 +104,7 @@ def test_a_second_call_is_refused_in_a_line_until_the_lock_expires(small_suite, 
 
 def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, keys, monkeypatch):
     suite = small_suite(horizon=20, seeds=1)
-    monkeypatch.setattr(reader, "ATTEMPTS", 2)
+    monkeypatch.setattr(folders, "ATTEMPTS", 2)
     monkeypatch.setattr(lock, "EXPIRES_AFTER", 0.0)
     with bucket("away=900") as (address, heal):
         with pytest.raises(StoreFailure, match="that is mended the same command resumes") as error:
