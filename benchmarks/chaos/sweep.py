@@ -69,7 +69,7 @@ class Sweep:
         self.starts += 1
 
     def start_second(self) -> None:
-        """The same command again beside it: both share the work, or it is refused in a line."""
+        """The same command again beside it, which is refused in a line unless the first ends."""
         self.second = Sweep(
             self.name, self.words, self.out, self.environment, self.generator, self.deadline
         )
@@ -133,7 +133,7 @@ class Sweep:
                 f"after {ended_by or 'no signal'}, a stack dump: {line.strip()[:150]}"
             )
         orderly = code in (0, 1) or (code == 130 and STOPPED.search(text))
-        # which holds the cells: this one begins, or was refused
+        # which holds the folder: this one begins, or was refused
         if self.second is not None and ended_by in SIGNALS:
             orderly = orderly or code in (2, 130, -SIGNALS[ended_by])
         if ended_by in SIGNALS and not orderly:
@@ -152,7 +152,7 @@ class Sweep:
             if (second := self.second.end()) not in (0, 1, 2):
                 self.wrong.append(f"a second driver: exit code {second}")
             self.wrong += [f"a second driver: {line}" for line in self.second.wrong]
-        if not self.alive:  # ended by a fault, or refused because the second one held the cells
+        if not self.alive:  # ended by a fault, or refused because the second one held the folder
             self.start()
         found = self.end()
         text = self.log.with_suffix(".out").read_text(errors="replace")

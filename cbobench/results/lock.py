@@ -90,11 +90,10 @@ def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
     """Hold the lock of a run in a bucket, where the last of several that ask at once has it.
 
     Who asks has seen no object less than `ASK_SECONDS` before it writes its own, and looks again
-    so much later: whoever overwrites that has done so by then.
+    so much later: whoever overwrites that has done so by then. Who was slower waits until a call
+    that plays would have renewed its object, and asks again.
     """
-    began, ended = time.monotonic(), threading.Event()
-    if other := find_player(folder):
-        raise _refusal(folder, other)
+    ended = threading.Event()
 
     def write() -> None:
         folder.publish(LOCK, lambda sink: sink.write(player.encode()))
@@ -104,13 +103,18 @@ def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
             with suppress(CbobenchError):  # it is tried again
                 write()
 
-    try:
-        write()
-    except StoreFailure as error:
-        raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
-    is_slow = time.monotonic() - began > ASK_SECONDS
-    time.sleep(ASK_SECONDS)
-    if is_slow or (other := _read(folder)) != player:
+    is_slow = True
+    while is_slow:
+        began = time.monotonic()
+        if (other := find_player(folder)) not in ("", player):
+            raise _refusal(folder, other)
+        try:
+            write()
+        except StoreFailure as error:
+            raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
+        is_slow = time.monotonic() - began > ASK_SECONDS
+        time.sleep(ASK_SECONDS + RENEW_SECONDS * is_slow)
+    if (other := _read(folder)) != player:
         raise _refusal(folder, other)
     thread = threading.Thread(target=renew, daemon=True)
     thread.start()

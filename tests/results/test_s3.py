@@ -58,6 +58,7 @@ def keys(monkeypatch):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setattr(lock, "ASK_SECONDS", 0.5)
+    monkeypatch.setattr(lock, "RENEW_SECONDS", 0.5)
 
 
 @pytest.mark.parametrize("how", [["errors=0.1"], ["cut=0.1", "slow=0.1"], ["away=4"]], ids=" ".join)
@@ -92,6 +93,7 @@ def test_of_calls_that_come_at_once_one_plays(keys):
 
 def test_a_second_call_is_refused_in_a_line_until_the_lock_expires(small_suite, keys, monkeypatch):
     suite = small_suite(horizon=20, seeds=1)
+    monkeypatch.setattr(lock, "RENEW_SECONDS", 600.0)
     with bucket() as (address, _):
         with hold(open_run(address)):
             who = f"being played by another call .process {os.getpid()} on .*; wait for it"
