@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
-from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, retry_if_gone
+from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import NO_POSITION as NO_POSITION
 from cbobench.results.manifest import Manifest, locate
 from cbobench.results.rounds import cell_codes
@@ -119,6 +119,12 @@ def read_published(
     # What a killed merge leaves is in a shard, too, which counts.
     names.sort(key=lambda name: not name.startswith(SHARD))
     with_rounds = {*folder.names("rounds")} - {*without}
+    for name in sorted(with_rounds):
+        try:
+            folder.footer("rounds", name)
+        except TruncatedFile:  # of a task that published no cells, it is played again
+            if name in names:
+                raise
     tables = [folder.read("cells", name, columns) for name in names]
     # Arrow's own way to an empty table would import pandas.
     empty = pa.Table.from_batches([], schema("cells"))

@@ -93,9 +93,9 @@ def verify(folder: RunFolder) -> Verification:
             verification.add_damage(f"cells/{task}.parquet", why)
         else:
             whole |= {row["cell"] for row in cells}
-    for kind in OF_BUNDLES:
-        for task in tasks[kind]:
-            _check_file(folder, verification, kind, task)
+    unpaired = [("rounds", task) for task in tasks["rounds"] if task not in tasks["cells"]]
+    for kind, task in [*unpaired, *((kind, task) for kind in OF_BUNDLES for task in tasks[kind])]:
+        _check_file(folder, verification, kind, task)
     _check_simulations(folder, verification)
     verification.cells = len(whole)
     if manifest is not None:

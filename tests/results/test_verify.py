@@ -25,7 +25,7 @@ from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import verify
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
-from tests.results.forging import change_column, files, rewrite, set_column
+from tests.results.forging import files, rewrite, set_column
 
 
 def swap(run):
@@ -48,15 +48,6 @@ def swap_values(run):
     rewrite(files(run)[0], change)
 
 
-def another_run(run):
-    change = change_column("spec", lambda row: row["spec"].replace('"seed":', '"seed":1'))
-    rewrite(files(run, "cells")[0], change)
-
-
-def other_result(run):
-    rewrite(files(run, "cells")[0], change_column("regret", lambda row: row["regret"] + 1e-12))
-
-
 def missing_rounds(run):
     files(run)[0].unlink()
 
@@ -65,9 +56,7 @@ def missing_rounds(run):
     ("damage", "count", "why"),
     [
         (swap, 2, "holds the task"),
-        (swap_values, 1, "its cell .* ends with regret = .*, its rounds with"),
-        (another_run, 1, "that does not say what it is"),
-        (other_result, 1, "its cell .* ends with regret = "),
+        (swap_values, 1, "its rounds of the cell .* are not what was played"),
         (missing_rounds, 1, "its rounds are missing"),
     ],
 )
@@ -128,16 +117,12 @@ def two_blocks(small_suite, tmp_path):
     return tmp_path / "run", open_run(tmp_path / "run")
 
 
-def test_cells_played_twice_count_once_and_must_agree(small_suite, tmp_path):
+def test_cells_played_twice_count_once(small_suite, tmp_path):
     run, folder = two_blocks(small_suite, tmp_path)
     for kind in ("rounds", "cells"):
         shutil.copy(files(tmp_path / "blocks", kind)[0], run / kind)
     assert verify(folder).damaged == []
     assert len(cbobench.load_cells(run)) == 12
-    for kind in ("rounds", "cells"):
-        rewrite(files(run, kind)[0], change_column("violation", lambda row: row["violation"] + 1))
-    assert [d.file.split("/")[0] for d in verify(folder).damaged] == ["cells"]
-    assert "has another result in" in verify(folder).damaged[0].why
 
 
 def change_value(value, kind):
@@ -206,25 +191,14 @@ def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):
     assert_same_rows(whole_run[1], run)
 
 
-def test_cells_of_a_straggler_are_no_damage(small_suite, tmp_path):
+def test_cells_of_a_straggler_do_not_count(small_suite, tmp_path):
     """A worker that outlives its driver publishes cells whose rounds were taken for leftovers;
     others have them, too.
     """
     run, folder = two_blocks(small_suite, tmp_path)
     late = Path(shutil.copy(files(tmp_path / "blocks", "cells")[0], run / "cells"))
-    assert (verify(folder).damaged, verify(folder).cells) == ([], 12)
-    assert main(["verify", str(run)]) == 0
-    assert len(cbobench.load_cells(run)) == 12
-    for kind in ("cells", "rounds"):
-        alone = next(
-            f
-            for f in files(run, kind)
-            if f.name != late.name and ".0-0." in f.name and "ckb-ts" in f.name
-        )
-        alone.unlink()
-    assert [damage.file for damage in verify(folder).damaged] == [f"cells/{late.name}"], (
-        "nobody else has them"
-    )
+    assert len(cbobench.load_cells(run)) == verify(folder).cells == 12
+    assert [damage.file for damage in verify(folder).damaged] == [f"cells/{late.name}"]
 
 
 def test_without_a_record_nobody_knows_what_was_asked_for(played, capsys):
