@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.chaos import check
 from cbobench.errors import CbobenchError
+from cbobench.report.states import read_status
 from cbobench.results.folder import open_run
-from cbobench.results.query import read_status
 
 # in the environment of every process that a sweep starts, with the sweep's own word
 MARK = "CBOBENCH_CHAOS"

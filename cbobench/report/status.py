@@ -17,10 +17,11 @@ from cbobench.report.best import describe_by, find_best
 from cbobench.report.formats import to_json_value
 from cbobench.report.load import Run
 from cbobench.report.selection import Selection
+from cbobench.report.states import Status, read_status
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.lock import find_player
 from cbobench.results.manifest import Manifest
-from cbobench.results.query import NO_POSITION, PublishedCells, Status, read_status
+from cbobench.results.query import NO_POSITION, PublishedCells
 from cbobench.results.simulations import SIMULATIONS_FOLDER
 from cbobench.words import count_noun, describe_rate, time_left
 

@@ -1,5 +1,4 @@
-"""Queries of a run: the latest row of each cell, the state of every cell, and rows of rounds by
-cell.
+"""The latest row of each published cell, and where its rounds are.
 
 A run may have a million cells, so they are columns here, not objects.
 """
@@ -8,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +16,11 @@ from numpy.typing import NDArray
 from cbobench.errors import DamagedRun
 from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
 from cbobench.results.manifest import NO_POSITION as NO_POSITION
-from cbobench.results.manifest import Manifest, locate
+from cbobench.results.manifest import locate
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import IMPROVED, schema
-from cbobench.results.staleness import Freshness, Origin
-from cbobench.suite.cells import Cell, Cells, PairCells, as_numbers
+from cbobench.results.staleness import Origin
+from cbobench.suite.cells import as_numbers
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "arithmetic", "attempt"]
 
@@ -195,75 +193,6 @@ def _refuse_bare(folder: RunFolder, task: str) -> None:
         f"{folder.path(f'rounds/{task}.parquet')} is missing, its cells are there; restore it, or: "
         f"{REPAIR}"
     )
-
-
-@dataclass
-class Status:
-    """Cells of a run by state.
-
-    Attributes:
-        stale: done cells played by code that has changed since; of a bundle none are known.
-        unchecked: done cells of a run folder whose code cannot be imported here.
-        other_libraries: done cells played with other libraries than this machine's.
-        cpus, arithmetic: known kinds of CPU, and of arithmetic, that played done cells.
-        published: what the states were found by.
-    """
-
-    done: Cells
-    failed: list[tuple[Cell, str]]
-    cpus: set[str]
-    arithmetic: set[str]
-    stale: Cells
-    missing: Cells
-    unchecked: Cells
-    other_libraries: Cells
-    published: PublishedCells
-
-    def counts(self) -> dict[str, int]:
-        return {name: len(getattr(self, name)) for name in ("done", "failed", "stale", "missing")}
-
-
-def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
-    """Return the state of every requested cell, from the folder alone."""
-    manifest = Manifest.read(folder).of_latest_suite
-    published, freshness = read_published(folder), Freshness(folder.is_bundle)
-    by_pair: dict[str, list[PairCells]] = {
-        name: [] for name in ("done", "stale", "missing", "unchecked", "other_libraries")
-    }
-    failures: list[tuple[Cell, str]] = []
-    done_origins: set[Origin] = set()
-    # A pair at a time, as arrays: code and libraries are compared once for each pair and origin.
-    for pair_cells in manifest.cells.by_pair:
-        rows = published.find(pair_cells.ids)
-        is_published = rows != NO_POSITION
-        failed = is_published & published.failed[rows] if len(published) else is_published
-        is_done = is_published & ~failed
-        states = {"missing": ~is_published, "done": is_done}
-        if is_done.any():
-            states["stale"] = is_done & published.has_origin(
-                rows, partial(freshness.stale, pair_cells.pair)
-            )
-            states["unchecked"] = is_done & freshness.unknown(pair_cells.pair)
-            states["other_libraries"] = is_done & published.has_origin(
-                rows, freshness.other_libraries
-            )
-            done_origins |= {*published.list_origins(rows[is_done])}
-        for name, mask in states.items():
-            if mask.any():
-                by_pair[name].append(pair_cells if mask.all() else pair_cells.only(mask))
-        failures += [
-            (pair_cells.cell(i), published.table["error"][rows[i]].as_py() or "")
-            for i in np.flatnonzero(failed).tolist()
-        ]
-    cells = {name: Cells(tuple(parts)) for name, parts in by_pair.items()}
-    status = Status(
-        failed=failures,
-        cpus={origin.cpu for origin in done_origins if origin.cpu is not None},
-        arithmetic={one.arithmetic for one in done_origins if one.arithmetic is not None},
-        published=published,
-        **cells,
-    )
-    return manifest, status
 
 
 def cell_positions(table: pa.Table, positions: dict[str, int]) -> NDArray[np.int64]:

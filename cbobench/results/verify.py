@@ -94,7 +94,8 @@ def verify(folder: RunFolder) -> Verification:
         else:
             whole |= {row["cell"] for row in cells}
     unpaired = [("rounds", task) for task in tasks["rounds"] if task not in tasks["cells"]]
-    for kind, task in [*unpaired, *((kind, task) for kind in OF_BUNDLES for task in tasks[kind])]:
+    of_bundles = [(kind, task) for kind in OF_BUNDLES for task in tasks[kind]]
+    for kind, task in (*unpaired, *of_bundles):
         _check_file(folder, verification, kind, task)
     _check_simulations(folder, verification)
     verification.cells = len(whole)

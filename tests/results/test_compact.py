@@ -15,11 +15,12 @@ from cbobench.call import Call
 from cbobench.play.task import play_task
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
+from cbobench.report.states import read_status
 from cbobench.results import compact as merging
 from cbobench.results.compact import compact
 from cbobench.results.folder import SHARD, RunFolder, open_run
 from cbobench.results.lock import remove_orphans
-from cbobench.results.query import read_published, read_status
+from cbobench.results.query import read_published
 from cbobench.results.verify import verify
 from cbobench.sweep.plan import plan
 

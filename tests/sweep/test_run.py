@@ -13,8 +13,8 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
+from cbobench.report.states import read_status
 from cbobench.results.folder import open_run
-from cbobench.results.query import read_status
 from cbobench.results.source import source_hash
 from tests.conftest import SMALL
 from tests.helpers import assert_same_rows
