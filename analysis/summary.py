@@ -9,6 +9,7 @@ python analysis/summary.py RUN [OUT]
 
 from collections.abc import Sequence
 
+from cbobench.metrics import METRICS
 from cbobench.report.compare import compare
 from cbobench.report.figures import (
     Figure,
@@ -18,12 +19,20 @@ from cbobench.report.figures import (
     main,
     metrics_of,
     problems_played,
-    replace_unmeasured,
     scale_of,
     slug,
 )
 from cbobench.report.load import Run
-from cbobench.report.quantities import LACKS, NO_UNIT, VIOLATION, lacks_unit
+from cbobench.report.quantities import LACKS, NO_UNIT, SIMPLE_VALUE, VIOLATION, lacks_unit
+
+
+def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str]:
+    """The metrics, with the best feasible value in place of regrets if the problem has no known
+    optimum.
+    """
+    good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
+    lacks = len(good) > 0 and good["f_star"].isna().all()
+    return list(dict.fromkeys(SIMPLE_VALUE if lacks and METRICS[n].relative else n for n in names))
 
 
 def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list[Figure]:

@@ -91,15 +91,6 @@ KINDS = {
 """What a figure may be of, and the metrics that it shows by default."""
 
 
-def replace_unmeasured(run: Run, problem: str, names: Sequence[str]) -> list[str]:
-    """The metrics, with the best feasible value in place of regrets if the problem has no known
-    optimum.
-    """
-    good = run.cells[(run.cells["problem"] == problem) & (run.cells["status"] == "ok")]
-    lacks = len(good) > 0 and good["f_star"].isna().all()
-    return list(dict.fromkeys(SIMPLE_VALUE if lacks and METRICS[n].relative else n for n in names))
-
-
 def scale_of(metric: str) -> str:
     """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall
     towards 0 need it.

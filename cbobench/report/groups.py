@@ -4,8 +4,8 @@ horizon.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -224,18 +224,6 @@ def select_horizon(run: Run, groups: list[Group], horizon: int | str | None) -> 
         horizons = ", ".join(map(str, sorted({group.horizon for group in groups})))
         raise Misuse(f"horizon is {show(horizon)}; allowed: {horizons}, all")
     return selected
-
-
-def select_seeds(group: Group, seeds: Set[int]) -> Group:
-    """The group of some of the seeds."""
-    return replace(
-        group,
-        expected_seeds=group.expected_seeds & seeds,
-        rows=group.rows[np.isin(group.seeds, [*seeds])],
-        failures=group.failures & seeds,
-        outdated=group.outdated & seeds,
-        unknown=group.unknown & seeds,
-    )
 
 
 def gather(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, list[Any]]:

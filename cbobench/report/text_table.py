@@ -13,19 +13,13 @@ INTERVAL = re.compile(r" \[[^]]*\]")  # after a median
 class Marked(str):
     """A cell with a star, in every format."""
 
-    __slots__ = ()
-
 
 class Best(Marked):
     """A cell that stands out: between stars in a terminal, bold elsewhere."""
 
-    __slots__ = ()
-
 
 class Code(str):
     """A cell that is typed as it stands: in backticks in Markdown."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.ticker import LogLocator
 
 import cbobench
 from cbobench.report.canvas import Image
 from cbobench.report.figures import MOST, compose, draw_into, find_recipes
-from cbobench.report.groups import Group, select_seeds
+from cbobench.report.groups import Group
 from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
 from cbobench.report.profiles import Profile
@@ -88,6 +89,18 @@ def draw_first(folder: Path | str) -> Image:
     (figure,) = recipe.figures(run, ["simple_regret"])
     with size.context():
         return compose(run, figure, size)[0]
+
+
+def select_seeds(group: Group, seeds: frozenset[int]) -> Group:
+    """The group of some of the seeds."""
+    return replace(
+        group,
+        expected_seeds=group.expected_seeds & seeds,
+        rows=group.rows[np.isin(group.seeds, [*seeds])],
+        failures=group.failures & seeds,
+        outdated=group.outdated & seeds,
+        unknown=group.unknown & seeds,
+    )
 
 
 @dataclass(frozen=True)
