@@ -346,7 +346,9 @@ def longer(d: int) -> Any:
     )
 
 
-def define(name: str, base: type[P], **stated: Any) -> Callable[[Formula], type[P]]:
+def define(
+    name: str, base: type[P], *, accuracy: float = 1e-9, binds: bool = True, **stated: Any
+) -> Callable[[Formula], type[P]]:
     """Decorator that registers a formula (..., d) to (..., 1 + m) as the problem `name`, with the
     formula's docstring.
 
@@ -355,14 +357,18 @@ def define(name: str, base: type[P], **stated: Any) -> Callable[[Formula], type[
 
     Args:
         base: of the class.
-        stated: its attributes, such as `low`, `high`, `m` and `reference`, and other defaults of
-            its parameters, made with `param`. From eight dimensions on, the lengthscale is longer.
+        accuracy, binds: of the `Reference`.
+        stated: the other fields of the reference; attributes of the class, such as `low`, `high`
+            and `m`; other defaults of its parameters, made with `param`. From eight dimensions on,
+            the lengthscale is longer.
     """
 
     def make(formula: Formula) -> type[P]:
         members = {"__doc__": formula.__doc__, "formula": lambda self, x: formula(x), **stated}
         parameters = {k: members.pop(k) for k, v in stated.items() if isinstance(v, Field)}
-        if (d := len(stated.get("low", ()))) >= MANY:
+        optimum = {k: members.pop(k) for k in ("x", "f", "slater", "share", "how")}
+        members["reference"] = Reference(**optimum, accuracy=accuracy, binds=binds)
+        if (d := len(optimum["x"])) >= MANY:
             parameters["lengthscale"] = longer(d)
         columns = [(parameter, float, value) for parameter, value in parameters.items()]
         cls = make_dataclass(

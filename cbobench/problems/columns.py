@@ -135,15 +135,11 @@ def find_text(column: pd.Series) -> tuple[int, str]:
     """The row of the first text in a column that is no number, and the text; of a column of such,
     its first value.
     """
-    row = int((~find_numbers(column) & column.notna().to_numpy()).argmax())
-    return row, column.astype(str).iloc[row]
-
-
-def find_numbers(column: pd.Series) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which values of a column of text are numbers, (rows,)."""
     import pandas as pd
 
-    return pd.to_numeric(column.astype(str), errors="coerce").notna().to_numpy()
+    numbers = pd.to_numeric(column.astype(str), errors="coerce").notna()
+    row = int((~numbers & column.notna()).to_numpy().argmax())
+    return row, column.astype(str).iloc[row]
 
 
 def refuse_unnamed(frame: pd.DataFrame, source: str) -> None:
@@ -328,17 +324,14 @@ def find_firsts(widths: Sequence[int]) -> NDArray[np.intp]:
 
 def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> None:
     """Raises `Misuse` for all inputs at once that are one number in every row."""
-    constant = []
-    for name in names:
-        column = frame[name]
-        if is_numeric(column) and column.notna().all() and column.nunique() == 1:
-            constant.append(f"{show(name)} is {write_number(float(column.iloc[0]))}")
-    if len(constant) == 1:
-        raise Misuse(f"{source}: input {constant[0]} in every row, which tells nothing; {ASIDE}")
+    constant = [
+        f"{show(name)} is {write_number(float(frame[name].iloc[0]))}"
+        for name in names
+        if is_numeric(frame[name]) and frame[name].nunique(dropna=False) == 1
+    ]
     if constant:
         raise Misuse(
-            f"{source}: inputs {list_names(constant, 20)} in every row, which tells nothing; take "
-            "them out of inputs (they then stand in ignore, unless that is rest)"
+            f"{source}: input {list_names(constant, 20)} in every row, which tells nothing; {ASIDE}"
         )
 
 

@@ -18,6 +18,7 @@ from cbobench.problems.columns import units_of
 
 Outcome = Literal["infeasible", "skip", "fail"]
 OUTCOMES = get_args(Outcome)
+KEYS = ("retry", "then", "f", "g")
 MOST_RETRIES = 100
 ABOUT = (
     "a failed evaluation: infeasible (counts as the worst f of the cell so far and a unit of every "
@@ -49,29 +50,24 @@ class FailureRule:
             Misuse: an unknown word or key, a number of retries or values that cannot be.
         """
         if isinstance(declaration, str):
-            if declaration not in OUTCOMES:
-                raise unknown("outcome", declaration, OUTCOMES, location="on_failure: ")
-            return cls(then=declaration)  # type: ignore[arg-type]
+            declaration = {"then": declaration}
         for key in declaration:
-            if key not in ("retry", "then", "f", "g"):
-                raise unknown("key", key, ("retry", "then", "f", "g"), location="on_failure: ")
-        retries, then, f, g = (declaration.get(key) for key in ("retry", "then", "f", "g"))
+            if key not in KEYS:
+                raise unknown("key", key, KEYS, location="on_failure: ")
+        retries, then, f, g = (declaration.get(key) for key in KEYS)
         if retries is not None and not (type(retries) is int and 1 <= retries <= MOST_RETRIES):
             raise Misuse(
                 f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to "
                 f"{MOST_RETRIES}"
             )
-        if then is not None and then not in OUTCOMES:
-            raise unknown("outcome", then, OUTCOMES, location="on_failure: then: ")
-        stated = [key for key in ("f", "g") if key in declaration]
-        if stated and then not in (None, "infeasible"):
-            raise Misuse(
-                f"on_failure: {stated[0]} is stated, but then is {then}; leave one of them out"
-            )
+        if then not in (None, *OUTCOMES):
+            raise unknown("outcome", then, OUTCOMES, location="on_failure: ")
+        if then not in (None, "infeasible") and not (f is None and g is None):
+            raise Misuse(f"on_failure: f or g is stated, but then is {then}; leave one of them out")
         if f is not None and not _is_finite(f):
             raise Misuse(f"on_failure: f is {show(f)}; it must be a finite number")
         values = None if g is None else cls._constraint_values(g, m)
-        return cls(then or "infeasible", retries or 0, None if f is None else float(f), values)
+        return cls(then or "infeasible", retries or 0, f, values)
 
     @staticmethod
     def _constraint_values(declaration: Any, m: int) -> tuple[float, ...]:

@@ -18,8 +18,8 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems.best_known import KEANE_20
-from cbobench.problems.box import Reference, define, join, split
+from cbobench.problems.best_known import KEANE_20, read_numbers, read_rows
+from cbobench.problems.box import define, join, split
 from cbobench.problems.high_dimensional import define_keane
 from cbobench.problems.literature import PublishedProblem
 
@@ -50,15 +50,12 @@ class HeldOut(PublishedProblem):
     low=(0.0,) * 13,
     high=(1.0,) * 9 + (100.0,) * 3 + (1.0,),
     m=9,
-    reference=Reference(
-        x=(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 1.0),
-        f=15.0,
-        slater=3.0,
-        share=2.371e-06,
-        accuracy=1e-12,
-        how="as published; the ends of multistart SLSQP agree; g_1, g_2, g_3, g_7, g_8, g_9 active",
-        binds=True,
-    ),
+    x=read_numbers("1.0 1.0 1.0 1.0 1.0 1.0 1.0 1.0 1.0 3.0 3.0 3.0 1.0"),
+    f=15.0,
+    slater=3.0,
+    share=2.371e-06,
+    accuracy=1e-12,
+    how="as published; the ends of multistart SLSQP agree; g_1, g_2, g_3, g_7, g_8, g_9 active",
 )
 def cec_g1(x: Array) -> Array:
     """Problem g01 of CEC 2006: a concave quadratic cost under nine linear constraints, in 13
@@ -101,14 +98,11 @@ cec_g2 = define_keane(
     low=(78.0, 33.0, 27.0, 27.0, 27.0),
     high=(102.0, 45.0, 45.0, 45.0, 45.0),
     m=6,
-    reference=Reference(
-        x=(78.0, 33.0, 29.99525602568159, 45.0, 36.77581290578821),
-        f=30665.53867178332,
-        slater=2.5,
-        share=0.2699,
-        how="multistart SLSQP; g_1, g_6 and three sides active",
-        binds=True,
-    ),
+    x=read_numbers("78.0 33.0 29.99525602568159 45.0 36.77581290578821"),
+    f=30665.53867178332,
+    slater=2.5,
+    share=0.2699,
+    how="multistart SLSQP; g_1, g_6 and three sides active",
 )
 def cec_g4(x: Array) -> Array:
     """Problem g04 of CEC 2006: Himmelblau's nonlinear problem, three quantities between two bounds
@@ -133,14 +127,11 @@ def cec_g4(x: Array) -> Array:
     low=(13.0, 0.0),
     high=(100.0, 100.0),
     m=2,
-    reference=Reference(
-        x=(14.094999999999994, 0.8429607892154639),
-        f=6961.813875580155,
-        slater=0.952512765113,
-        share=6.57e-05,
-        how="multistart SLSQP; the tip of the sickle, g_1 and g_2 active",
-        binds=True,
-    ),
+    x=(14.094999999999994, 0.8429607892154639),
+    f=6961.813875580155,
+    slater=0.952512765113,
+    share=6.57e-05,
+    how="multistart SLSQP; the tip of the sickle, g_1 and g_2 active",
 )
 def cec_g6(x: Array) -> Array:
     """Problem g06 of CEC 2006: a cubic cost between two circles that nearly touch.
@@ -163,25 +154,17 @@ def cec_g6(x: Array) -> Array:
     low=(-10.0,) * 10,
     high=(10.0,) * 10,
     m=8,
-    reference=Reference(
-        x=(
-            2.171996371248145,
-            2.363682973612594,
-            8.773925738263149,
-            5.095984486937535,
-            0.9906547708184767,
-            1.4305739926383403,
-            1.3216442082048658,
-            9.828725807951006,
-            8.280091668813956,
-            8.375926660654901,
-        ),
-        f=-24.306209068179808,
-        slater=16.4484669533,
-        share=1.07e-06,
-        how="multistart SLSQP; g_1 to g_6 active; convex",
-        binds=True,
+    x=read_numbers(
+        """
+        2.171996371248145 2.363682973612594 8.773925738263149 5.095984486937535
+        0.9906547708184767 1.4305739926383403 1.3216442082048658 9.828725807951006
+        8.280091668813956 8.375926660654901
+        """
     ),
+    f=-24.306209068179808,
+    slater=16.4484669533,
+    share=1.07e-06,
+    how="multistart SLSQP; g_1 to g_6 active; convex",
 )
 def cec_g7(x: Array) -> Array:
     """Problem g07 of CEC 2006: a convex quadratic cost under three linear and five quadratic
@@ -215,14 +198,11 @@ def cec_g7(x: Array) -> Array:
     low=(0.0, 0.0),
     high=(10.0, 10.0),
     m=2,
-    reference=Reference(
-        x=(1.2279713536534498, 4.245373366522264),
-        f=0.09582504141803586,
-        slater=0.580500371785,
-        share=0.00856,
-        how="multistart SLSQP; no constraint active",
-        binds=True,
-    ),
+    x=(1.2279713536534498, 4.245373366522264),
+    f=0.09582504141803586,
+    slater=0.580500371785,
+    share=0.00856,
+    how="multistart SLSQP; no constraint active",
 )
 def cec_g8(x: Array) -> Array:
     """Problem g08 of CEC 2006: cost -sin³(2πx_1) sin(2πx_2) / (x_1³ (x_1 + x_2)) on [0, 10]².
@@ -244,22 +224,16 @@ def cec_g8(x: Array) -> Array:
     low=(-10.0,) * 7,
     high=(10.0,) * 7,
     m=4,
-    reference=Reference(
-        x=(
-            2.330499372476954,
-            1.9513723733719779,
-            -0.47754140641607457,
-            4.365726232921192,
-            -0.6244869703117182,
-            1.0381310180067658,
-            1.5942267131729118,
-        ),
-        f=-680.6300573744019,
-        slater=134.747908153,
-        share=0.00526,
-        how="multistart SLSQP; g_1 and g_4 active",
-        binds=True,
+    x=read_numbers(
+        """
+        2.330499372476954 1.9513723733719779 -0.47754140641607457 4.365726232921192
+        -0.6244869703117182 1.0381310180067658 1.5942267131729118
+        """
     ),
+    f=-680.6300573744019,
+    slater=134.747908153,
+    share=0.00526,
+    how="multistart SLSQP; g_1 and g_4 active",
 )
 def cec_g9(x: Array) -> Array:
     """Problem g09 of CEC 2006: a polynomial cost of degree six, four constraints.
@@ -288,23 +262,16 @@ def cec_g9(x: Array) -> Array:
     low=(100.0, 1000.0, 1000.0) + (10.0,) * 5,
     high=(10000.0,) * 3 + (1000.0,) * 5,
     m=6,
-    reference=Reference(
-        x=(
-            579.3066844253553,
-            1359.9706680516551,
-            5109.970668051655,
-            182.01769958111993,
-            295.6011732779338,
-            217.98230041888007,
-            286.4165263031861,
-            395.6011732779338,
-        ),
-        f=-7049.248020528665,
-        slater=0.360514797,
-        share=6e-06,
-        how="Newton's method in x_4 and x_5, the others from the six constraints, all active",
-        binds=True,
+    x=read_numbers(
+        """
+        579.3066844253553 1359.9706680516551 5109.970668051655 182.01769958111993
+        295.6011732779338 217.98230041888007 286.4165263031861 395.6011732779338
+        """
     ),
+    f=-7049.248020528665,
+    slater=0.360514797,
+    share=6e-06,
+    how="Newton's method in x_4 and x_5, the others from the six constraints, all active",
 )
 def cec_g10(x: Array) -> Array:
     """Problem g10 of CEC 2006: heat exchangers, a linear cost under three linear and three bilinear
@@ -331,15 +298,13 @@ def cec_g10(x: Array) -> Array:
     about="three-dimensional, feasible in 729 small balls, constraint inactive at the optimum",
     low=(0.0,) * 3,
     high=(10.0,) * 3,
-    reference=Reference(
-        x=(5.0, 5.0, 5.0),
-        f=1.0,
-        slater=0.0625,
-        share=0.04771,
-        accuracy=1e-12,
-        how="closed form: the middle of the middle ball",
-        binds=False,
-    ),
+    x=(5.0, 5.0, 5.0),
+    f=1.0,
+    slater=0.0625,
+    share=0.04771,
+    accuracy=1e-12,
+    how="closed form: the middle of the middle ball",
+    binds=False,
 )
 def cec_g12(x: Array) -> Array:
     """Problem g12 of CEC 2006: a paraboloid; feasible are the balls of radius 1/4 around the 9³
@@ -355,26 +320,27 @@ def cec_g12(x: Array) -> Array:
     return join(f, a * a + b * b + c * c - 0.0625)
 
 
-LIMITS = np.array(  # of y_1 to y_17
-    [
-        (213.1, 405.23),
-        (17.505, 1053.6667),
-        (11.275, 35.03),
-        (214.228, 665.585),
-        (7.458, 584.463),
-        (0.961, 265.916),
-        (1.612, 7.046),
-        (0.146, 0.222),
-        (107.99, 273.366),
-        (922.693, 1286.105),
-        (926.832, 1444.046),
-        (18.766, 537.141),
-        (1072.163, 3247.039),
-        (8961.448, 26844.086),
-        (0.063, 0.386),
-        (71084.33, 140000.0),
-        (2802713.0, 12146108.0),
-    ]
+# of y_1 to y_17
+LIMITS = read_rows(
+    """
+    213.1 405.23
+    17.505 1053.6667
+    11.275 35.03
+    214.228 665.585
+    7.458 584.463
+    0.961 265.916
+    1.612 7.046
+    0.146 0.222
+    107.99 273.366
+    922.693 1286.105
+    926.832 1444.046
+    18.766 537.141
+    1072.163 3247.039
+    8961.448 26844.086
+    0.063 0.386
+    71084.33 140000.0
+    2802713.0 12146108.0
+    """
 )
 
 
@@ -387,20 +353,16 @@ LIMITS = np.array(  # of y_1 to y_17
     low=(704.4148, 68.6, 0.0, 193.0, 25.0),
     high=(906.3855, 288.88, 134.75, 287.0966, 84.1988),
     m=38,
-    reference=Reference(
-        x=(
-            705.1745370700905,
-            68.60000000000002,
-            102.89999999999999,
-            282.3249315936603,
-            37.584116425805476,
-        ),
-        f=1.9051552585347862,
-        slater=0.038,
-        share=0.0002,
-        how="multistart SLSQP; four constraints and one side active; least max g by y_8",
-        binds=True,
+    x=read_numbers(
+        """
+        705.1745370700905 68.60000000000002 102.89999999999999 282.3249315936603
+        37.584116425805476
+        """
     ),
+    f=1.9051552585347862,
+    slater=0.038,
+    share=0.0002,
+    how="multistart SLSQP; four constraints and one side active; least max g by y_8",
 )
 def cec_g16(x: Array) -> Array:
     """Problem g16 of CEC 2006: profit of a pulp mill, 17 intermediate quantities between two bounds
@@ -456,24 +418,17 @@ def cec_g16(x: Array) -> Array:
     low=(-10.0,) * 8 + (0.0,),
     high=(10.0,) * 8 + (20.0,),
     m=13,
-    reference=Reference(
-        x=(
-            -0.8394430211275843,
-            -0.5434423846306977,
-            0.050918012544547864,
-            -0.99870283668292,
-            -0.8394430211267156,
-            -0.5434477107152524,
-            0.05091801254295092,
-            -0.99869751059979,
-            5.326083210732948e-06,
-        ),
-        f=0.8660254037844358,
-        slater=0.302169479252,
-        share=6.5e-13,
-        how="multistart SLSQP; √3/2, at many points; eight constraints active here",
-        binds=True,
+    x=read_numbers(
+        """
+        -0.8394430211275843 -0.5434423846306977 0.050918012544547864 -0.99870283668292
+        -0.8394430211267156 -0.5434477107152524 0.05091801254295092 -0.99869751059979
+        5.326083210732948e-06
+        """
     ),
+    f=0.8660254037844358,
+    slater=0.302169479252,
+    share=6.5e-13,
+    how="multistart SLSQP; √3/2, at many points; eight constraints active here",
 )
 def cec_g18(x: Array) -> Array:
     """Problem g18 of CEC 2006: the largest area of a hexagon whose diameter is at most 1.
@@ -490,28 +445,28 @@ def cec_g18(x: Array) -> Array:
 
 
 PRICE = np.array([-40, -2, -0.25, -4, -4, -1, -40, -60, 5, 1])
-RULES = np.array(
-    [
-        [-16, 2, 0, 1, 0],
-        [0, -2, 0, 0.4, 2],
-        [-3.5, 0, 2, 0, 0],
-        [0, -2, 0, -4, -1],
-        [0, -9, -2, 1, -2.8],
-        [2, 0, -4, 0, 0],
-        [-1, -1, -1, -1, -1],
-        [-1, -2, -3, -2, -1],
-        [1, 2, 3, 4, 5],
-        [1, 1, 1, 1, 1],
-    ]
+RULES = read_rows(
+    """
+    -16 2 0 1 0
+    0 -2 0 0.4 2
+    -3.5 0 2 0 0
+    0 -2 0 -4 -1
+    0 -9 -2 1 -2.8
+    2 0 -4 0 0
+    -1 -1 -1 -1 -1
+    -1 -2 -3 -2 -1
+    1 2 3 4 5
+    1 1 1 1 1
+    """
 )
-CURVED = np.array(
-    [
-        [30, -20, -10, 32, -10],
-        [-20, 39, -6, -31, 32],
-        [-10, -6, 10, -6, -10],
-        [32, -31, -6, 39, -20],
-        [-10, 32, -10, -20, 30],
-    ]
+CURVED = read_rows(
+    """
+    30 -20 -10 32 -10
+    -20 39 -6 -31 32
+    -10 -6 10 -6 -10
+    32 -31 -6 39 -20
+    -10 32 -10 -20 30
+    """
 )
 CUBIC = np.array([4, 8, 10, 6, 2])
 LEAST = np.array([-15, -27, -36, -18, -12])
@@ -525,30 +480,16 @@ LEAST = np.array([-15, -27, -36, -18, -12])
     low=(0.0,) * 15,
     high=(10.0,) * 15,
     m=5,
-    reference=Reference(
-        x=(
-            0.0,
-            0.0,
-            3.945990437502629,
-            0.0,
-            3.2831773420794,
-            10.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.37076484981191676,
-            0.27845602653998575,
-            0.5238384877135666,
-            0.3886201512451543,
-            0.29815676350329773,
-        ),
-        f=-32.65559295024633,
-        slater=1251.00577403,
-        share=0.334,
-        how="multistart SLSQP; all constraints and eight sides active",
-        binds=True,
+    x=read_numbers(
+        """
+        0.0 0.0 3.945990437502629 0.0 3.2831773420794 10.0 0.0 0.0 0.0 0.0 0.37076484981191676
+        0.27845602653998575 0.5238384877135666 0.3886201512451543 0.29815676350329773
+        """
     ),
+    f=-32.65559295024633,
+    slater=1251.00577403,
+    share=0.334,
+    how="multistart SLSQP; all constraints and eight sides active",
 )
 def cec_g19(x: Array) -> Array:
     """Problem g19 of CEC 2006: the dual of Colville's first problem, a cubic cost under five
@@ -573,14 +514,11 @@ def cec_g19(x: Array) -> Array:
     low=(0.0, 0.0),
     high=(3.0, 4.0),
     m=2,
-    reference=Reference(
-        x=(2.329520197477611, 3.1784930741176756),
-        f=5.508013271595287,
-        slater=3.44210457988,
-        share=0.4421,
-        how="multistart SLSQP; g_1 and g_2 active",
-        binds=True,
-    ),
+    x=(2.329520197477611, 3.1784930741176756),
+    f=5.508013271595287,
+    slater=3.44210457988,
+    share=0.4421,
+    how="multistart SLSQP; g_1 and g_2 active",
 )
 def cec_g24(x: Array) -> Array:
     """Problem g24 of CEC 2006: cost -x_1 - x_2 under two curves of degree four, two feasible parts.
@@ -602,14 +540,12 @@ def cec_g24(x: Array) -> Array:
     "the optimum",
     low=(-10.0, -6.5),
     high=(0.0, 0.0),
-    reference=Reference(
-        x=(-3.130246804725526, -1.5821421759654468),
-        f=106.76453674926476,
-        slater=25.0,
-        share=0.8313,
-        how="multistart SLSQP; no constraint active; least g in the middle of the disc",
-        binds=False,
-    ),
+    x=(-3.130246804725526, -1.5821421759654468),
+    f=106.76453674926476,
+    slater=25.0,
+    share=0.8313,
+    how="multistart SLSQP; no constraint active; least g in the middle of the disc",
+    binds=False,
 )
 def mishra_bird(x: Array) -> Array:
     """Mishra's bird function in a disc: cost sin(b) e^((1-cos a)²) + cos(a) e^((1-sin b)²) + (a -
@@ -631,14 +567,11 @@ def mishra_bird(x: Array) -> Array:
     about="two-dimensional, feasible inside a flower of eight petals, two best points on two tips",
     low=(-1.25, -1.25),
     high=(1.25, 1.25),
-    reference=Reference(
-        x=(0.8485281374239144, -0.8485281374237996),
-        f=0.07200000000000001,
-        slater=1.44,
-        share=0.5127,
-        how="closed form: a = -b = 1.2 / √2, where the radius is largest; least g at the origin",
-        binds=True,
-    ),
+    x=(0.8485281374239144, -0.8485281374237996),
+    f=0.07200000000000001,
+    slater=1.44,
+    share=0.5127,
+    how="closed form: a = -b = 1.2 / √2, where the radius is largest; least g at the origin",
 )
 def simionescu(x: Array) -> Array:
     """Simionescu's function: cost 0.1 a b inside a bulging circle, on [-1.25, 1.25]².
@@ -662,14 +595,11 @@ def simionescu(x: Array) -> Array:
     about=f"two-dimensional, multimodal, constraint active at the optimum; {SEEN}",
     low=(-2.25, -2.5),
     high=(2.25, 1.75),
-    reference=Reference(
-        x=(2.0052927155539306, 1.194452883879546),
-        f=2.0239883623257615,
-        slater=5.640625,
-        share=0.684,
-        how="multistart SLSQP; g_1 active; least g beside the origin",
-        binds=True,
-    ),
+    x=(2.0052927155539306, 1.194452883879546),
+    f=2.0239883623257615,
+    slater=5.640625,
+    share=0.684,
+    how="multistart SLSQP; g_1 active; least g beside the origin",
 )
 def townsend(x: Array) -> Array:
     """Townsend's function, modified: cost -cos²((a - 0.1) b) - a sin(3a + b) inside a heart-like
@@ -699,14 +629,11 @@ def townsend(x: Array) -> Array:
     low=(0.0,) * 3,
     high=(1.0,) * 3,
     m=2,
-    reference=Reference(
-        x=(0.777627592079903, 0.141924266292947, 0.30941319239407694),
-        f=-0.037459708893029645,
-        slater=0.005,
-        share=0.01,
-        how="multistart SLSQP; g_2 active; least max g in the middle of the band",
-        binds=True,
-    ),
+    x=(0.777627592079903, 0.141924266292947, 0.30941319239407694),
+    f=-0.037459708893029645,
+    slater=0.005,
+    share=0.01,
+    how="multistart SLSQP; g_2 active; least max g in the middle of the band",
 )
 def thin_band(x: Array) -> Array:
     """Nearest point to (0.8, 0.3, 0.2) on a wavy surface 0.01 thick, in [0, 1]³.
@@ -720,8 +647,14 @@ def thin_band(x: Array) -> Array:
     return join(-(p * p + q * q + r * r), above - 0.005, -above - 0.005)
 
 
-ISLANDS = np.array(  # centres and radii
-    [(0.25, 0.25, 0.2), (0.7, 0.3, 0.15), (0.3, 0.75, 0.1), (0.85, 0.85, 0.05)]
+# centres and radii
+ISLANDS = read_rows(
+    """
+    0.25 0.25 0.2
+    0.7 0.3 0.15
+    0.3 0.75 0.1
+    0.85 0.85 0.05
+    """
 )
 
 
@@ -732,15 +665,12 @@ ISLANDS = np.array(  # centres and radii
     about="two-dimensional, linear reward, four islands, the best is the smallest",
     low=(0.0, 0.0),
     high=(1.0, 1.0),
-    reference=Reference(
-        x=(0.8853553390593273, 0.8853553390593273),
-        f=1.7707106781186546,
-        slater=0.04,
-        share=0.23562,
-        accuracy=1e-12,
-        how="closed form: the point of the last disc that is farthest along (1, 1)",
-        binds=True,
-    ),
+    x=(0.8853553390593273, 0.8853553390593273),
+    f=1.7707106781186546,
+    slater=0.04,
+    share=0.23562,
+    accuracy=1e-12,
+    how="closed form: the point of the last disc that is farthest along (1, 1)",
 )
 def four_islands(x: Array) -> Array:
     """Largest x_1 + x_2 in [0, 1]² on four discs that do not touch; the better a disc, the smaller.
@@ -761,15 +691,12 @@ def four_islands(x: Array) -> Array:
     low=(0.0, 0.0),
     high=(1.0, 1.0),
     m=2,
-    reference=Reference(
-        x=(0.6244997998398398, 0.5),
-        f=-0.16590036028828836,
-        slater=1.0,
-        share=0.37217,
-        accuracy=1e-12,
-        how="closed form: the corner of the two boundaries, (√0.39, 1/2)",
-        binds=True,
-    ),
+    x=(0.6244997998398398, 0.5),
+    f=-0.16590036028828836,
+    slater=1.0,
+    share=0.37217,
+    accuracy=1e-12,
+    how="closed form: the corner of the two boundaries, (√0.39, 1/2)",
 )
 def yes_or_no(x: Array) -> Array:
     """Nearest point to (0.9, 0.8) in [0, 1]² under two constraints that only say yes or no.
@@ -803,14 +730,11 @@ WEIGHTS = np.arange(1.0, 5.0)
     low=(-1.0,) * 4,
     high=(1.0,) * 4,
     m=200,
-    reference=Reference(
-        x=(0.09932719906937537, 0.1293668608739138, 0.28545347152882616, 0.43589393362545414),
-        f=-5.131808460758174,
-        slater=0.5,
-        share=0.0227,
-        how="multistart SLSQP; three constraints active; least max g at the origin",
-        binds=True,
-    ),
+    x=(0.09932719906937537, 0.1293668608739138, 0.28545347152882616, 0.43589393362545414),
+    f=-5.131808460758174,
+    slater=0.5,
+    share=0.0227,
+    how="multistart SLSQP; three constraints active; least max g at the origin",
 )
 def two_hundred(x: Array) -> Array:
     """Nearest point to (1, 1, 1, 1), in weights 1, 2, 3, 4, under 200 tangent planes of a ball, in

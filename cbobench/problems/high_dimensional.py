@@ -28,6 +28,7 @@ from cbobench.problems.best_known import (
     RIDGE_20,
     ROVER_60,
     STRUCTURE_124,
+    read_rows,
 )
 from cbobench.problems.box import BoxProblem, Reference, define, join, longer, pointwise
 from cbobench.problems.literature import PublishedProblem
@@ -74,17 +75,14 @@ def define_ackley(d: int, source: str, about: str) -> type[BoxProblem]:
         low=(-5.0,) * d,
         high=(10.0,) * d,
         m=2,
-        reference=Reference(
-            x=(0.0,) * d,
-            f=0.0,
-            slater=5 * math.sqrt(d) / (1 + math.sqrt(d)),
-            share=math.exp(d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) - d * math.log(3))
-            / 2,
-            accuracy=1e-12,
-            how="closed form: the origin; feasible is half a ball of radius 5; least max g on the "
-            "diagonal",
-            binds=False,
-        ),
+        x=(0.0,) * d,
+        f=0.0,
+        slater=5 * math.sqrt(d) / (1 + math.sqrt(d)),
+        share=math.exp(d / 2 * math.log(math.pi) - math.lgamma(d / 2 + 1) - d * math.log(3)) / 2,
+        accuracy=1e-12,
+        how="closed form: the origin; feasible is half a ball of radius 5; least max g on the "
+        "diagonal",
+        binds=False,
     )(ackley)
 
 
@@ -137,17 +135,20 @@ def define_keane(
     hardly happen.
     """
     d = len(x)
-    reference = Reference(
+    return define(
+        name,
+        HighDimensional,
+        low=(0.0,) * d,
+        high=(10.0,) * d,
+        m=2,
         x=x,
         f=f,
         slater=d / (1 + d) * (7.5 - 0.75 ** (1 / d)),
         share=share,
         accuracy=math.inf,
         how="best known: CMA-ES, then multistart SLSQP; g_1 active; least max g on the diagonal",
-        binds=True,
-    )
-    box = {"low": (0.0,) * d, "high": (10.0,) * d, "m": 2}
-    return define(name, HighDimensional, **box, reference=reference, **stated)(keane)
+        **stated,
+    )(keane)
 
 
 keane_10 = define_keane(
@@ -162,24 +163,24 @@ keane_10 = define_keane(
 
 
 START, GOAL = (0.05, 0.05), (0.95, 0.95)
-OBSTACLES = np.array(
-    [
-        (0.20, 0.22),
-        (0.42, 0.20),
-        (0.66, 0.16),
-        (0.88, 0.24),
-        (0.12, 0.44),
-        (0.32, 0.42),
-        (0.54, 0.40),
-        (0.78, 0.46),
-        (0.22, 0.66),
-        (0.46, 0.62),
-        (0.66, 0.64),
-        (0.90, 0.68),
-        (0.36, 0.84),
-        (0.60, 0.86),
-        (0.80, 0.84),
-    ]
+OBSTACLES = read_rows(
+    """
+    0.2 0.22
+    0.42 0.2
+    0.66 0.16
+    0.88 0.24
+    0.12 0.44
+    0.32 0.42
+    0.54 0.4
+    0.78 0.46
+    0.22 0.66
+    0.46 0.62
+    0.66 0.64
+    0.9 0.68
+    0.36 0.84
+    0.6 0.86
+    0.8 0.84
+    """
 )
 RADIUS, SOFT, ALONG = 0.07, 0.003, 200
 
@@ -212,17 +213,13 @@ BASIS = spline_basis(32, ALONG)
     low=(0.0,) * 60,
     high=(1.0,) * 60,
     m=15,
-    reference=Reference(
-        x=ROVER_60,
-        f=-1.2999775164738496,
-        slater=0.024654,
-        share=0.0,
-        accuracy=math.inf,
-        how=(
-            "best known: SLSQP from shortest routes of visibility graphs; g_1, g_7, g_11, g_15 "
-            "active"
-        ),
-        binds=True,
+    x=ROVER_60,
+    f=-1.2999775164738496,
+    slater=0.024654,
+    share=0.0,
+    accuracy=math.inf,
+    how=(
+        "best known: SLSQP from shortest routes of visibility graphs; g_1, g_7, g_11, g_15 active"
     ),
 )
 def rover_60(x: Array) -> Array:
@@ -305,17 +302,14 @@ def soft_max(ratios: Array) -> Array:
     low=(0.02,) * SEGMENTS + (0.1,) * SEGMENTS,
     high=(0.2,) * SEGMENTS + (1.0,) * SEGMENTS,
     m=65,
-    reference=Reference(
-        x=STRUCTURE_124,
-        f=-0.8446425082621812,
-        slater=0.65463,
-        share=0.0,
-        accuracy=math.inf,
-        how=(
-            "best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 "
-            "deflections active"
-        ),
-        binds=True,
+    x=STRUCTURE_124,
+    f=-0.8446425082621812,
+    slater=0.65463,
+    share=0.0,
+    accuracy=math.inf,
+    how=(
+        "best known: multistart SLSQP, all ends agree; 20 stresses, 31 slendernesses, 2 "
+        "deflections active"
     ),
 )
 def structure_124(x: Array) -> Array:

@@ -417,25 +417,10 @@ class InputColumns:
         """
         if not isinstance(inputs, Mapping):
             return cls(tuple(inputs), log, one_hot, amounts)
-        # Types and lists of names say the same: what they say twice must agree,
-        # or one of them is a mistake.
         types = tuple(InputType.of(name, declaration) for name, declaration in inputs.items())
-        for t in types:
-            category = t.kind == "choice"
-            if t.name in log and category:
-                raise Misuse(
-                    f"log names {show(t.name)}, but inputs says choice; take it out of log"
-                )
-            for option, names, stated, instead, contradicts in (
-                ("log", log, f"{t.kind} without log", "log: true", not t.log),
-                ("one_hot", one_hot, t.kind, "choice: [values]", not category),
-                ("amounts", amounts, t.kind, "int: [low, high]", category),
-            ):
-                if t.name in names and contradicts:
-                    raise Misuse(
-                        f"{option} names {show(t.name)}, but inputs says {stated}; take it out of "
-                        f"{option}, or write {instead} in inputs"
-                    )
+        for option, names in (("log", log), ("one_hot", one_hot), ("amounts", amounts)):
+            if names:
+                raise Misuse(f"inputs has types, which say what {option} does; leave {option} out")
         numbers = [t for t in types if t.kind != "choice"]
         return cls(
             tuple(inputs),

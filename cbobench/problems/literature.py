@@ -28,19 +28,27 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems.box import BoxProblem, Reference, define, join, split
+from cbobench.problems.best_known import read_numbers, read_rows
+from cbobench.problems.box import BoxProblem, define, join, split
 
 # Weights, widths and centres of the first four coordinates of the Hartmann function in six
 # dimensions.
 ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
-WIDTHS = np.array([[10, 3, 17, 3.5], [0.05, 10, 17, 0.1], [3, 3.5, 1.7, 10], [17, 8, 0.05, 10]])
-CENTRES = 1e-4 * np.array(
-    [
-        [1312, 1696, 5569, 124],
-        [2329, 4135, 8307, 3736],
-        [2348, 1451, 3522, 2883],
-        [4047, 8828, 8732, 5743],
-    ]
+WIDTHS = read_rows(
+    """
+    10 3 17 3.5
+    0.05 10 17 0.1
+    3 3.5 1.7 10
+    17 8 0.05 10
+    """
+)
+CENTRES = 0.0001 * read_rows(
+    """
+    1312 1696 5569 124
+    2329 4135 8307 3736
+    2348 1451 3522 2883
+    4047 8828 8732 5743
+    """
 )
 
 
@@ -69,15 +77,13 @@ class PublishedProblem(BoxProblem):
     "the optimum",
     low=(0.0, 0.0),
     high=(6.0, 6.0),
-    reference=Reference(
-        x=(4.712388980384690, 0.0),
-        f=2.0,
-        slater=1.5,
-        share=0.66519,
-        accuracy=1e-12,
-        how="closed form: x = 3π/2, y = 0, where the cost is -1 - 1; least g at x + y = π",
-        binds=False,
-    ),
+    x=(4.712388980384690, 0.0),
+    f=2.0,
+    slater=1.5,
+    share=0.66519,
+    accuracy=1e-12,
+    how="closed form: x = 3π/2, y = 0, where the cost is -1 - 1; least g at x + y = π",
+    binds=False,
 )
 def gardner_1(x: Array) -> Array:
     """The first simulation of Gardner et al. (2014): cost cos 2x cos y + sin x on [0, 6]², c(x, y)
@@ -99,14 +105,11 @@ def gardner_1(x: Array) -> Array:
     low=(0.0, 0.0),
     high=(1.0, 1.0),
     m=2,
-    reference=Reference(
-        x=(0.1951226834720067, 0.4046653685380608),
-        f=-0.5997880520100675,
-        slater=0.776885044793,
-        share=0.45724,
-        how="multistart SLSQP with exact derivatives; c_1 active",
-        binds=True,
-    ),
+    x=(0.1951226834720067, 0.4046653685380608),
+    f=-0.5997880520100675,
+    slater=0.776885044793,
+    share=0.45724,
+    how="multistart SLSQP with exact derivatives; c_1 active",
 )
 def gramacy(x: Array) -> Array:
     """The toy problem of Gramacy et al. (2016): cost x_1 + x_2 on [0, 1]², one wavy and one round
@@ -130,14 +133,12 @@ def gramacy(x: Array) -> Array:
     "at the optimum",
     low=(0.0,) * 4,
     high=(1.0,) * 4,
-    reference=Reference(
-        x=(0.1873952725112586, 0.19415153010700953, 0.5579177798992737, 0.2647796238393009),
-        f=3.1344941412224,
-        slater=1.0,
-        share=0.30844,
-        how="multistart SLSQP with exact derivatives; no constraint active; least g at the origin",
-        binds=False,
-    ),
+    x=(0.1873952725112586, 0.19415153010700953, 0.5579177798992737, 0.2647796238393009),
+    f=3.1344941412224,
+    slater=1.0,
+    share=0.30844,
+    how="multistart SLSQP with exact derivatives; no constraint active; least g at the origin",
+    binds=False,
 )
 def hartmann_4(x: Array) -> Array:
     """The Hartmann function of Picheny et al. (2013) in four dimensions, with the norm constraint
@@ -181,16 +182,12 @@ class Design(PublishedProblem):
     low=(0.0625, 0.0625, 10.0, 10.0),
     high=(6.1875, 6.1875, 200.0, 200.0),
     m=4,
-    reference=Reference(
-        x=(0.7781686413751072, 0.38464916262790516, 40.319618724098746, 199.99999999999997),
-        f=-5885.332773616486,
-        slater=5.40932658134,
-        share=0.40318,
-        how=(
-            "multistart SLSQP with exact derivatives; three constraints and the largest length "
-            "active"
-        ),
-        binds=True,
+    x=(0.7781686413751072, 0.38464916262790516, 40.319618724098746, 199.99999999999997),
+    f=-5885.332773616486,
+    slater=5.40932658134,
+    share=0.40318,
+    how=(
+        "multistart SLSQP with exact derivatives; three constraints and the largest length active"
     ),
 )
 def pressure_vessel(x: Array) -> Array:
@@ -219,16 +216,12 @@ def pressure_vessel(x: Array) -> Array:
     low=(0.1, 0.1, 0.1, 0.1),
     high=(2.0, 10.0, 10.0, 2.0),
     m=7,
-    reference=Reference(
-        x=(0.2057296397860782, 3.470488665628062, 9.03662391035764, 0.2057296397860799),
-        f=-1.7248523085973753,
-        slater=0.246548410259,
-        share=0.02658,
-        how=(
-            "multistart SLSQP with exact derivatives; stresses, weld against beam and buckling "
-            "active"
-        ),
-        binds=True,
+    x=(0.2057296397860782, 3.470488665628062, 9.03662391035764, 0.2057296397860799),
+    f=-1.7248523085973753,
+    slater=0.246548410259,
+    share=0.02658,
+    how=(
+        "multistart SLSQP with exact derivatives; stresses, weld against beam and buckling active"
     ),
     noise_g=param(
         0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
@@ -288,14 +281,11 @@ def welded_beam(x: Array) -> Array:
     low=(0.05, 0.25, 2.0),
     high=(2.0, 1.3, 15.0),
     m=4,
-    reference=Reference(
-        x=(0.05168906111146782, 0.3567177404899924, 11.288965711128466),
-        f=-0.012665232788319429,
-        slater=0.507106720010,
-        share=0.007495,
-        how="multistart SLSQP with exact derivatives; deflection and shear stress active",
-        binds=True,
-    ),
+    x=(0.05168906111146782, 0.3567177404899924, 11.288965711128466),
+    f=-0.012665232788319429,
+    slater=0.507106720010,
+    share=0.007495,
+    how="multistart SLSQP with exact derivatives; deflection and shear stress active",
 )
 def tension_spring(x: Array) -> Array:
     """Weight of a tension spring: diameters of wire and coil (inches), number of active coils.
@@ -363,16 +353,13 @@ speed_reducer = define(
     low=(2.6, 0.7, 17.0, 7.3, 7.8, 2.9, 5.0),
     high=(3.6, 0.8, 28.0, 8.3, 8.3, 3.9, 5.5),
     m=11,
-    reference=Reference(
-        x=(3.5, 0.7, 17.0, 7.3, 7.8, 3.3502146660964476, 5.286683229757917),
-        f=-2996.34816496853,
-        slater=0.0277777777777,
-        share=0.001871,
-        how=(
-            "multistart SLSQP with exact derivatives; both shaft stresses, width and four lower "
-            "bounds active"
-        ),
-        binds=True,
+    x=read_numbers("3.5 0.7 17.0 7.3 7.8 3.3502146660964476 5.286683229757917"),
+    f=-2996.34816496853,
+    slater=0.0277777777777,
+    share=0.001871,
+    how=(
+        "multistart SLSQP with exact derivatives; both shaft stresses, width and four lower "
+        "bounds active"
     ),
 )(reduce_speed)
 
@@ -400,14 +387,11 @@ WORST = find_worst()
     "tolerances ours",
     about="the speed reducer, its eleven constraints in the worst case of tolerances, feasible on "
     "0.11 % of the box",
-    reference=Reference(
-        x=(3.515, 0.7, 17.0, 7.3, 7.8, 3.3652427075044, 5.301688357725497),
-        f=-3015.6501759208663,
-        slater=0.023709902371,
-        share=0.00112,
-        how="multistart SLSQP; both shaft stresses, width and four lower bounds active",
-        binds=True,
-    ),
+    x=read_numbers("3.515 0.7 17.0 7.3 7.8 3.3652427075044 5.301688357725497"),
+    f=-3015.6501759208663,
+    slater=0.023709902371,
+    share=0.00112,
+    how="multistart SLSQP; both shaft stresses, width and four lower bounds active",
 )
 def robust_speed_reducer(x: Array) -> Array:
     """The speed reducer whose constraints hold however its parts are made within tolerances of

@@ -306,12 +306,10 @@ def check_best_known(simulator: Any) -> None:
     g = values.mean(axis=0)[1:]
     if (g > 0).any():
         j = int(g.argmax())
-        rule = simulator.rules[1 + j] if simulator.rules else None
-        value = (
-            f"g_{j + 1} = {g[j]:.6g}"
-            if rule is None
-            else f"{rule.column} = {rule.bound + rule.sign * g[j]:.6g} ({rule.requirement})"
-        )
+        value = f"g_{j + 1} = {g[j]:.6g}"
+        if simulator.rules:
+            rule = simulator.rules[1 + j]
+            value = f"{rule.column} = {rule.bound + rule.sign * g[j]:.6g} ({rule.requirement})"
         raise CellFailure(
             f"best_known is not feasible: the mean of {count_noun(count, 'simulation')} there has "
             f"{value}; give a point where every g_j <= 0, or a target"

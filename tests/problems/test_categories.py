@@ -12,14 +12,11 @@ import numpy as np
 import pytest
 
 import cbobench
-from cbobench import params
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.problems.data import DataFolder
 from cbobench.problems.simulator import Simulator
-from cbobench.problems.table import UserTable
-from tests.helpers import Listener, refused
-from tests.problems.test_configurations import ROLES, grid, table
+from tests.helpers import refused
+from tests.problems.test_configurations import grid, table
 
 WORDS = ["None", "NA", "null", "nan", "N/A", "inf", "True", "1", "sqrt"]
 CHOICE = {"inputs": ["features", "rate"], "one_hot": ["features"], "ignore": ["width"]}
@@ -124,49 +121,12 @@ def test_choices_without_quotes_find_their_rows_or_say_that_quotes_are_missing(t
         choose(["1.1", "1.10", "x"], [1.1, 1.10, "x"])
 
 
-def test_categories_that_differ_in_case_or_spaces_are_named_in_a_line(tmp_path):
-    def describe_choices(categories, **settings):
-        chosen(categories).to_csv(tmp_path / "c.csv", index=False)
-        listener = Listener()
-        task = params.build(UserTable, ROLES | CHOICE | {"noise": 0} | settings)
-        task.prepare(DataFolder(base=tmp_path, watcher=listener))
-        return task.describe_inputs()["features"][:3], listener.notes
-
-    (line,) = describe_choices(["lu", "LU", " lu"])[1]
-    assert line == (
-        "rows 'c.csv': 'lu', 'LU' and ' lu' of input 'features' differ in case or spaces only: "
-        "they are played as "
-        "different categories; if they are one, write them alike"
-    )
-    assert describe_choices(["lu", "LU", " lu"])[0] == ["lu", "LU", " lu"]
-    assert describe_choices(["lu", "qr", "1.1"])[1] == []
-    # One letter, and a letter with an accent after it, look the same.
-    (composed,) = describe_choices(["caf\u00e9", "cafe\u0301"])[1]
-    assert (
-        "of input 'features' differ in case, spaces or Unicode form only: they are played"
-        in composed
-    )
-    typed = {"features": {"choice": ["lu", "LU", " lu"]}, "rate": {"float": [0.001, 0.1]}}
-    assert describe_choices(["lu", "LU", " lu"], inputs=typed, one_hot=[])[1] == [line]
-
-
 def test_decimals_of_parquet_are_categories_to_the_last_digit(tmp_path):
     digits = ["1.10000000000000000001", "1.10000000000000000002", "1.50000000000000000000"]
     chosen([Decimal(text) for text in digits]).to_parquet(tmp_path / "c.parquet")
     task = table(tmp_path, **CHOICE, rows="c.parquet")
     assert task.describe_inputs()["features"][:3] == digits
     assert task.actions.d == len(digits) + 1
-
-
-def test_whole_numbers_that_are_one_float_are_choices_apart(tmp_path):
-    def choose(texts, choices):
-        typed = {"features": {"choice": choices}, "rate": {"float": [0.001, 0.1]}}
-        return table(tmp_path, chosen(texts), **CHOICE | {"inputs": typed, "one_hot": []})
-
-    large = [2**53, 2**53 + 1, 10**19 + 1]
-    assert choose(list(map(str, large)), large).describe_inputs()["features"][:3] == large
-    with pytest.raises(Misuse, match=f"row 2 is '{2**53 + 1}', but inputs allows {2**53}, 5"):
-        choose([str(2**53), str(2**53 + 1)], [2**53, 5])
 
 
 def test_a_category_may_have_a_bound(tmp_path):

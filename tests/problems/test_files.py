@@ -171,8 +171,8 @@ def test_a_column_of_long_texts_may_be_ignored(tmp_path):
 def test_text_in_an_amount_names_its_line_and_the_step(tmp_path, texts):
     frame = grid(1).assign(width=[texts[i % 3] for i in range(9)])
     message = (
-        f"input 'width' holds text, such as '{texts[0]}', .*; make numbers of it .the first "
-        "text: row 1.; or if"
+        f"column 'width' holds text, such as '{texts[0]}'; make numbers of it, or .the first: "
+        "row 1. say one_hot"
     )
     with pytest.raises(Misuse, match=message):
         table(tmp_path, frame)
@@ -188,10 +188,7 @@ def test_a_constant_input_names_the_step_that_helps(tmp_path, ignore):
         ),
     ):
         table(tmp_path, grid().assign(rate=1.0), ignore=ignore)
-    message = (
-        r"inputs 'width' is 16, 'rate' is 1 in every row, which tells nothing; take them out of "
-        r"inputs"
-    )
+    message = "input 'width' is 16, 'rate' is 1 in every row, which tells nothing; take it out"
     with pytest.raises(Misuse, match=message):
         table(tmp_path, grid().assign(width=16, rate=1.0), ignore=ignore)
     left = "rest" if ignore == "rest" else ["rate"]

@@ -47,21 +47,6 @@ def test_redraws_are_counted():
     assert (drawn.g <= 0).any(axis=2).all()
 
 
-def test_norms_are_computed_of_what_is_kept(monkeypatch):
-    task, asked = problem("rkhs-1d"), []
-    monkeypatch.setattr(task.actions, "norm", lambda g: asked.append(g.copy()) or 1.0 * len(asked))
-    drawn = draw(task, 40)
-    assert drawn.redraws.sum() > 0
-    assert len(asked) == 40
-    for s in range(40):
-        number = int(drawn.norm[s, 1])  # which of the norms that were asked
-        np.testing.assert_array_equal(asked[number - 1], drawn.g[s, 0])
-        a = generator("instance", "p", s).uniform(-1, 1, (drawn.redraws[s] + 1, 100))[-1]
-        f = task.actions.covariance @ a
-        np.testing.assert_allclose(drawn.f[s], f, atol=1e-12)
-        np.testing.assert_allclose(drawn.norm[s, 0], np.sqrt(a @ f), rtol=1e-12)
-
-
 def test_an_impossible_threshold_is_a_failure():
     with pytest.raises(CellFailure, match="no feasible instance in 1000 draws; lower h"):
         draw(problem("rkhs-1d", h=1.5), 1)

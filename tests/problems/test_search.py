@@ -37,22 +37,6 @@ class Mine(BoxProblem):
 
 
 @pytest.mark.parametrize(
-    ("name", "active"),
-    [("gramacy", "g_1"), pytest.param("welded-beam", "g_1, g_2, g_3, g_7", marks=pytest.mark.long)],
-)
-def test_published_references_are_found_again(name, active):
-    task = PROBLEMS.get(name)()
-    stated, found = task.reference, search(task.formula, task.box)
-    values = task.formula(found.x)
-    assert found.values[0] == values[0] == pytest.approx(stated.f, rel=1e-9)
-    assert values[1:].max() <= 0, "feasible to the last bit"
-    assert found.share == pytest.approx(stated.share, rel=0.02)
-    assert found.slater == pytest.approx(stated.slater, rel=1e-5)
-    assert ", ".join(found.active) == active
-    assert find_contradictions(task, task.formula, found, stated) == []
-
-
-@pytest.mark.parametrize(
     ("after", "law"), [(0, "constraints as declared"), (40_000, "optimum as derived")]
 )
 def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, after, law):

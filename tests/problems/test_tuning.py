@@ -12,7 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.problems.shi_eryilmaz import MEASURED, read_trainings
+from cbobench.problems.shi_eryilmaz import MEASURED
 from tests.conftest import ROOT
 from tests.helpers import problem
 
@@ -60,20 +60,7 @@ def test_instances():
     assert task.identity()["trainings"]
 
 
-def test_damaged_tables_are_refused(tmp_path):
-    frame, file = pd.read_csv(MEASURED), tmp_path / "trainings.csv"
-    frame.drop(index=5).to_csv(file, index=False)
-    with pytest.raises(
-        Misuse, match=r"has 1199 rows, not one per configuration and repetition \(1200\)"
-    ):
-        read_trainings(file, "wall", 50.0)
-    frame.drop(columns="wall_ms").to_csv(file, index=False)
-    with pytest.raises(Misuse, match="lacks the column 'wall_ms'"):
-        read_trainings(file, "wall", 50.0)
-    frame.sample(frac=1, random_state=0).to_csv(file, index=False)  # order is no matter
-    np.testing.assert_array_equal(
-        read_trainings(file, "wall", 50.0).rows, read_trainings(MEASURED, "wall", 50.0).rows
-    )
+def test_a_limit_that_nothing_keeps_is_refused():
     with pytest.raises(
         Misuse, match="limit is 5 ms, but no action keeps it; the best needs 15.03 ms"
     ):

@@ -79,7 +79,7 @@ REFUSED = {
     "one configuration": (
         pd.concat([FRAME[:1]] * 3),
         {},
-        r"inputs 'a' is 0\.637, 'b' is [\d.]+ in every row, which tells nothing",
+        r"input 'a' is 0\.637, 'b' is [\d.]+ in every row, which tells nothing",
     ),
     "one configuration of a category": (
         FRAME.assign(k="x"),
