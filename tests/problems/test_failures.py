@@ -248,8 +248,8 @@ WRONG = {
     "word": ("infeasable", r"on_failure is 'infeasable'; did you mean 'infeasible'\?"),
     "key": ({"retries": 3}, r"on_failure: unknown key 'retries'.*did you mean 'retry'"),
     "retry": ({"retry": 0}, "on_failure: retry is 0; it must be a whole number from 1 to 100"),
-    "then": ({"then": "stop"}, "on_failure: then: unknown outcome 'stop'"),
-    "both": ({"then": "skip", "f": 1}, "on_failure: f is stated, but then is skip"),
+    "then": ({"then": "stop"}, "on_failure: unknown outcome 'stop'"),
+    "both": ({"then": "skip", "f": 1}, "on_failure: f or g is stated, but then is skip"),
     "length": (
         {"g": [1, 2]},
         r"on_failure: g is \[1, 2\]; it must be a finite number, or a list of 1",
