@@ -555,14 +555,3 @@ def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind)
     played = actions(chunks)
     assert played.shape == (40, 2)
     assert min(len({*run}) for run in played.T.tolist()) > task.actions.n / 3
-
-
-def test_pymoo_repeats_in_the_run_that_has_nothing_new_alone(tmp_path):
-    pytest.importorskip("pymoo", reason="pip install 'cbobench[pymoo]'")
-    from pymoo.core.mixed import MixedVariableGA
-
-    task = make_small_task("four", tmp_path)
-    before = MixedVariableGA().mating.eliminate_duplicates
-    played = actions(play(task, make("pymoo-ga"), seeds=1, horizon=12)[1]).ravel()
-    assert sorted({*played[:4].tolist()}) == [0, 1, 2, 3], "all of them come first"
-    assert MixedVariableGA().mating.eliminate_duplicates is before
