@@ -92,12 +92,10 @@ class RunFolder:
     Attributes:
         uri: a local path or a URI such as s3://bucket/prefix; of a bundle it ends with .zip.
         driver: who plays into it, once the lock is held (see `results.lock`).
-        scratch: a folder of that call on its machine, for this user alone.
     """
 
     uri: str
     driver: str = ""
-    scratch: str = ""
 
     def __str__(self) -> str:
         return mask_secrets(self.uri)

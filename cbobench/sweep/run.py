@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from tempfile import TemporaryDirectory
 
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
 from cbobench.call import Call
@@ -120,8 +119,7 @@ def _execute(plan: Plan, ledger: Ledger, watcher: Watcher) -> None:
         ExitStack() as engines,
         ledger.until_stopped(interrupted),
     ):
-        scratch = engines.enter_context(TemporaryDirectory(prefix="cbobench-"))
-        plan = _refresh_plan(replace(plan, folder=replace(folder, scratch=scratch)))
+        plan = _refresh_plan(replace(plan, folder=folder))
         receipts: Iterable[Receipt] = ()
         if plan.tasks:
             engine = engines.enter_context(closing(start_engine(plan, watcher)))
