@@ -11,12 +11,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
 from benchmarks.chaos.cells import ENDS, SEED
+from cbobench.errors import one_line
 
 # Of the machine and the moment, not of the play.
 VOLATILE = {
@@ -64,10 +64,7 @@ def differences(well: Path, run: Path) -> list[str]:
     try:
         (cells, rounds), (right_cells, right_rounds) = rows(run), rows(well)
     except (OSError, pa.ArrowException, IndexError) as error:
-        return [
-            f"cannot be read: {type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else ''}"
-        ]
+        return [f"cannot be read: {one_line(error)}"]
     found = []
     counts = Counter(cells["cell"].to_pylist())
     expected = set(right_cells["cell"].to_pylist())
@@ -124,16 +121,8 @@ def unequal(
 
 
 def same(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
-    """Whether two columns hold the same bits; of vectors, the same lengths and entries."""
-    one, other = one.combine_chunks(), other.combine_chunks()
-    if pa.types.is_list(one.type):
-        lengths = [pa.compute.list_value_length(column).to_pylist() for column in (one, other)]
-        one, other = one.flatten(), other.flatten()
-        if lengths[0] != lengths[1]:
-            return False
-    if pa.types.is_floating(one.type):
-        return np.array_equal(one.to_numpy(False), other.to_numpy(False), equal_nan=True)
-    return one.to_pylist() == other.to_pylist()
+    """Whether two columns hold the same bits; NaN is NaN."""
+    return one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
 
 
 def dumps(text: str) -> list[str]:

@@ -23,7 +23,6 @@ from cbobench.suite import yamlio
 from cbobench.words import count_noun, list_names
 from docs.results import gallery, reproduction
 from docs.results.bundles import BUNDLES, bundle_of, is_confirmed, is_whole, list_whole
-from docs.results.field_shards import played_by, read_about
 from docs.results.paper_figures import suites as list_papers
 from docs.results.shards import (
     FOLDER,
@@ -32,6 +31,7 @@ from docs.results.shards import (
     confirm_shards,
     describe_play,
     keep_run,
+    list_bundles,
     refuse_edits,
     run_commands,
 )
@@ -102,22 +102,6 @@ def render_pages() -> None:
         gallery.main()
 
 
-def list_suites(suites: Suites) -> None:
-    """Print how much of every suite is played, by which code, whether a replay confirmed it, and
-    what it cost.
-    """
-    for suite in suites:
-        if not bundle_of(suite).exists():
-            print(f"{suite}: not played")
-            continue
-        about = read_about(bundle_of(suite))
-        cells, minutes = about["cells"], about["seconds"] / 60
-        print(
-            f"{suite}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
-            f"{'confirmed' if is_confirmed(suite) else 'not confirmed'}, {minutes:.1f} CPU-minutes"
-        )
-
-
 def choose_next(suites: Suites) -> list[str]:
     """The first suite that is missing or not whole, else the first that is not confirmed; at most
     one.
@@ -139,7 +123,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if strange := [suite for suite in options.suites if suite not in suites]:
         raise unknown("suite", strange[0], suites)
     if options.list or options.render:
-        list_suites(suites) if options.list else render_pages()
+        list_bundles(map(bundle_of, suites)) if options.list else render_pages()
         return
     # A bundle says whether the tree differed from its commit when it was played.
     if not options.no_commit:

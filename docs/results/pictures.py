@@ -98,8 +98,6 @@ def select_seeds(group: Group, seeds: frozenset[int]) -> Group:
         expected_seeds=group.expected_seeds & seeds,
         rows=group.rows[np.isin(group.seeds, [*seeds])],
         failures=group.failures & seeds,
-        outdated=group.outdated & seeds,
-        unknown=group.unknown & seeds,
     )
 
 

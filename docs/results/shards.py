@@ -37,6 +37,7 @@ from docs.results.field_shards import (
     CONFIRMED,
     count_missing,
     digest_of,
+    is_confirmed,
     played_by,
     read_about,
     read_confirmed,
@@ -212,17 +213,20 @@ def confirm_shards(names: Sequence[str], cells: int) -> list[str]:
     return [name for name in names if not confirm_shard(name, cells, call)]
 
 
-def list_shards(shards: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print how much of every shard is played, by which code, and what it cost."""
-    for name in shards:
-        if not bundle_of(name).exists():
-            print(f"{name}: not played")
+def list_bundles(bundles: Iterable[Path]) -> None:
+    """Print how much of every bundle is played, by which code, whether a replay confirmed it, and
+    what it cost.
+    """
+    for bundle in bundles:
+        if not bundle.exists():
+            print(f"{bundle.stem}: not played")
             continue
-        about = read_about(bundle_of(name))
-        cells, hours = about["cells"], about["seconds"] / 3600
+        about, is_known = read_about(bundle), is_confirmed(bundle, read_confirmed(bundle.parent))
+        cells = about["cells"]
         print(
-            f"{name}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
-            f"{hours:.2f} CPU-hours"
+            f"{bundle.stem}: {cells['done']} of {cells['expected']} cells, by {played_by(about)}, "
+            f"{'confirmed' if is_known else 'not confirmed'}, {about['seconds'] / 60:.1f} "
+            "CPU-minutes"
         )
 
 
@@ -259,7 +263,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if strange := [name for name in options.shards if name not in shards]:
         raise unknown("shard", strange[0], shards)
     if options.list:
-        list_shards(shards)
+        list_bundles(map(bundle_of, shards))
     elif options.render:
         render_pages(shards)
     elif options.confirm is not None:
