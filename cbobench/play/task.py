@@ -341,9 +341,7 @@ def _publish(
     """
 
     def write(sink: Any) -> None:
-        with TableWriter(
-            sink, columns, make_footer(kind, task.name, cells, count, task.attempt)
-        ) as writer:
+        with TableWriter(sink, columns, make_footer(kind, task.name, cells, count)) as writer:
             play(writer.write_table)
 
     folder.publish(f"{kind}/{task.name}.parquet", write)

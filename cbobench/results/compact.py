@@ -1,6 +1,6 @@
 """Merges the small files of a large run into few, when the run ends.
 
-A shard holds the rows of several tasks of one horizon and attempt, about a million rounds, in the
+A shard holds the rows of several tasks of one horizon, about a million rounds, in the
 same kinds of files as a task: `rounds/shard-<hash>` and `cells/...`.
 
 Only the holder of the lock merges. A shard is published whole, its cells last, and read back; only
@@ -56,7 +56,6 @@ class _SourceFile:
 class _Shard:
     """The files that become one shard."""
 
-    attempt: int
     members: list[_SourceFile] = field(default_factory=list)
 
     @property
@@ -114,7 +113,7 @@ def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
     latest_rows = np.sort(published.rows)
     ids = dict(zip(published.rows.tolist(), as_words(published.ids), strict=True))
     cuts = np.searchsorted(published.task[latest_rows], np.arange(1, len(published.tasks)))
-    open_shards: dict[tuple[int, int], _Shard] = {}
+    open_shards: dict[int, _Shard] = {}
     shards: list[_Shard] = []
     names = [task.name for task in published.tasks]
     rows_by_task = zip(names, np.split(latest_rows, cuts), strict=True)
@@ -124,13 +123,13 @@ def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
         footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
         if footer["rows"] >= ROWS // 2 or len(cells) >= CELLS // 2 or not cells:
             continue
-        key = int(horizon[rows[0]]), int(published.attempt[rows[0]])
-        shard = open_shards.setdefault(key, _Shard(key[1]))
+        of_task = int(horizon[rows[0]])
+        shard = open_shards.setdefault(of_task, _Shard())
         # All cells of a file have as many rounds.
         count = footer["rows"] * len(ok_cells) // max(1, len(footer["cells"]))
         shard.members.append(_SourceFile(task, cells, ok_cells, count, footer["complete"]))
         if shard.is_full:
-            shards.append(open_shards.pop(key))
+            shards.append(open_shards.pop(of_task))
     return [shard for shard in (*shards, *open_shards.values()) if len(shard.members) > 1]
 
 
@@ -143,7 +142,7 @@ def _merge(folder: RunFolder, shard: _Shard) -> None:
     cells = {"rounds": ok_cells, "cells": cell_ids}
     rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids)}
     for kind in KINDS:
-        metadata = make_footer(kind, name, cells[kind], rows[kind], shard.attempt)
+        metadata = make_footer(kind, name, cells[kind], rows[kind])
         parts = _parts(folder, shard, kind)
         columns = (
             rounds_schema(all(member.complete for member in shard.members))

@@ -164,7 +164,7 @@ def _write_table(kind: str, table: pa.Table) -> bytes:
     with TableWriter(
         sink,
         columns,
-        make_footer(kind, NAME, ids, len(table), attempt=1),
+        make_footer(kind, NAME, ids, len(table)),
         use_byte_stream_split=floats,
         compression_level=9,
     ) as writer:

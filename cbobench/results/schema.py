@@ -157,19 +157,10 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
     )
 
 
-def make_footer(
-    kind: str, task: str, cells: list[str], rows: int, attempt: int
-) -> dict[bytes, bytes]:
-    """Return schema metadata that identifies a file and announces its digest."""
-    content = {
-        "schema": SCHEMA_VERSION,
-        "kind": kind,
-        "task": task,
-        "cells": cells,
-        "rows": rows,
-        "attempt": attempt,
-    }
-    return {FOOTER: json.dumps(content | {"digest": True}).encode()}
+def make_footer(kind: str, task: str, cells: list[str], rows: int) -> dict[bytes, bytes]:
+    """Return schema metadata that identifies a file."""
+    content = {"schema": SCHEMA_VERSION, "kind": kind, "task": task, "cells": cells, "rows": rows}
+    return {FOOTER: json.dumps(content).encode()}
 
 
 class _HashingSink:

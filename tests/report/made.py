@@ -152,7 +152,7 @@ def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[i
 
     def write(sink: Any) -> None:
         with TableWriter(
-            sink, fields, make_footer("rounds", task.name, [c.id for c in task.cells], rows, 1)
+            sink, fields, make_footer("rounds", task.name, [c.id for c in task.cells], rows)
         ) as writer:
             writer.write_table(table)
 
