@@ -191,7 +191,8 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
 
     tally = FailureCounts(outcome.errors)
     lines = [f"failed: {error}" for error in tally.examples()]
-    lines += [str(tally)] * (tally.total > max(1, said))
+    if tally.total > max(1, said):
+        lines.append(str(tally))
     for line in lines:
         print(printable(mask_secrets(line)), file=sys.stderr)
     good = plan.done + outcome.played - outcome.failed

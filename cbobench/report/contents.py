@@ -44,7 +44,8 @@ def describe_settings(run: Run, titles: Mapping[VariantKind, Iterable[str]]) -> 
     for kind, noun in NOUNS.items():
         variants, labels = run.record.variants(kind), run.record.labels(kind)
         shared = _find_shared([variants[title] for title in titles[kind]])
-        lines += [f"Shared by the {kind}: {_join_values(shared)}."] * bool(shared)
+        if shared:
+            lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
         for title in titles[kind]:
             variant, label = variants[title], labels[title]
             name = label + f" ({variant.name})" * (label != variant.name)

@@ -86,7 +86,8 @@ def curves(
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
     # of f*: reward and regret add up to it
     names = [metric, "regret"] if metric == "reward" else [metric]
-    columns += ["f_star"] * (len(names) > 1)
+    if len(names) > 1:
+        columns.append("f_star")
     rounds_by_title = {
         title: t
         for title in labels

@@ -359,7 +359,8 @@ def paint(
         texts = [
             f"({', '.join(letters)}) " * several + text for text, letters in gather(found).items()
         ]
-        contents.notes += [f"{heading}: {'; '.join(texts)}."] * bool(found)
+        if found:
+            contents.notes.append(f"{heading}: {'; '.join(texts)}.")
 
 
 def _join_labels(labels: Sequence[str]) -> str:

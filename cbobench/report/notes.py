@@ -88,7 +88,7 @@ def _describe_stale(groups: list[Group]) -> list[str]:
     stale_count = sum(len(group.outdated & {*group.good.index}) for group in groups)
     cells = count_noun(sum(group.n for group in groups), "cell")
     note = f"stale: {stale_count:,} of {cells}, played by code that has changed since"
-    return [note] * (stale_count > 0)
+    return [note] if stale_count > 0 else []
 
 
 def collect_fair_notes(selection: Selection, compared: list[Group], of: str) -> list[str]:
@@ -125,7 +125,7 @@ def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
     crossed, compared = count_crossed_seeds(groups)
     if mixed and crossed:
         mixed += f"; {crossed:,} of {count_noun(compared, 'compared seed')} cross kinds"
-    return [mixed] * bool(mixed)
+    return [mixed] if mixed else []
 
 
 def _describe_shared(run: Run) -> list[str]:
@@ -234,7 +234,8 @@ def describe_failures(groups: Iterable[Group]) -> list[str]:
             for group in groups
             if (failed := np.nansum(group.numbers(f"failed_{noun}"))) > 0
         )
-        notes += [f"failed {noun}: {descriptions}"] * bool(descriptions)
+        if descriptions:
+            notes.append(f"failed {noun}: {descriptions}")
     return notes
 
 
@@ -263,7 +264,8 @@ def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
             if problems and name in among:
                 names.append(name + f" ({', '.join(problems)})" * (len(problems) < len(places)))
         every = len(names) > 1 and names == [*fitted]
-        notes += [f"{sentence}: {'all models' if every else ', '.join(names)}"] * bool(names)
+        if names:
+            notes.append(f"{sentence}: {'all models' if every else ', '.join(names)}")
     return notes
 
 
@@ -304,7 +306,7 @@ def describe_binding(groups: Iterable[Group]) -> list[str]:
         for count, names in problems.items()
     ]
     note = f"the constraint binds (the highest f is infeasible) in {', '.join(parts)}"
-    return [note] * bool(parts)
+    return [note] if parts else []
 
 
 def describe_lacks(selection: Selection) -> list[str]:

@@ -66,7 +66,8 @@ def rank_algorithms(selection: Selection) -> Comparison:
         count = f"{quantity.symbol} {len(blocks)}"
         counts.append(f"{count}/{expected}" + f" (not on {list_names(without)})" * bool(without))
         is_decidable = bool(is_judged.all())
-        undecidable += [count] * (not is_decidable)
+        if not is_decidable:
+            undecidable.append(count)
         best = is_decidable and average == min(average[~beaten], default=np.nan)
         for algorithm, rank, lost, is_best in zip(
             labels, average, beaten, best & ~beaten, strict=True

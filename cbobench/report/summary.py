@@ -288,7 +288,8 @@ def _describe_entry(
         suffix = " on the seeds that both have, at least {}/{}"
         parts.append(MARKED + (suffix.format(*marks.blocks) if marks.blocks else ""))
     parts += [NEVER] * has_lost
-    parts += ["one seed has no interval"] * (1 in counts and max(counts) > 1)
+    if 1 in counts and max(counts) > 1:
+        parts.append("one seed has no interval")
     return "; ".join(parts)
 
 
