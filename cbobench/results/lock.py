@@ -33,7 +33,7 @@ from cbobench.watcher import SILENT, Watcher
 LOCK = "lock"
 LOCK_SECONDS = 1.0  # to wait for the lock on a disk: `status` has it for a moment
 # seconds that a call in a bucket waits for others that ask, and of its object there
-ASK_SECONDS, RENEW_SECONDS, EXPIRES_AFTER = 2.0, 10.0, 120.0
+ASK_SECONDS, RENEW_SECONDS, EXPIRES_AFTER = 2.0, 10.0, 60.0
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
 RUN_ENTRIES = {FILE, LOCK, *KINDS, "simulations"}
 """What a run folder holds."""
@@ -103,11 +103,15 @@ def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
             with suppress(CbobenchError):  # it is tried again
                 write()
 
-    is_slow = True
+    is_slow, seen = True, _find_lock(folder)
     while is_slow:
         began = time.monotonic()
-        if (other := find_player(folder)) not in ("", player):
-            raise _refusal(folder, other)
+        # A call that plays renews its object; that of a killed one expires.
+        while (other := find_player(folder)) not in ("", player):
+            if _find_lock(folder) != seen:
+                raise _refusal(folder, other)
+            time.sleep(ASK_SECONDS)
+            began = time.monotonic()
         try:
             write()
         except StoreFailure as error:
@@ -142,12 +146,18 @@ def _read(folder: RunFolder) -> str:
     return ""
 
 
-def _is_locked(folder: RunFolder) -> bool:
+def _find_lock(folder: RunFolder) -> int | None:
+    """Return when the lock's file was written, in nanoseconds; None if there is none."""
     info = folder.listing("").get(LOCK)
-    if info is None or info.type != FileType.File:
+    return None if info is None or info.type != FileType.File else int(info.mtime_ns)
+
+
+def _is_locked(folder: RunFolder) -> bool:
+    written = _find_lock(folder)
+    if written is None:
         return False
     if not folder.local:
-        return time.time() - info.mtime_ns / 1e9 < EXPIRES_AFTER
+        return time.time() - written / 1e9 < EXPIRES_AFTER
     # As a reader, who may not write.
     with Path(folder.path(LOCK)).open() as file:
         try:
