@@ -25,9 +25,9 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from cbobench.arithmetic import is_as_requested
-from cbobench.processes import end_session
 from cbobench.registry import fresh_interpreter
 from cbobench.sweep.interrupt import SIGNALS, disregard_signals
+from cbobench.sweep.programs import end_session
 from cbobench.threads import THREAD_VARIABLES
 
 FORK_SAFE = {"jemalloc_bg_thd"}  # Arrow's allocator, which starts its thread again in a fork

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from cbobench.play.failure import Interrupted
-from cbobench.processes import run_apart
+from cbobench.sweep.programs import run_apart
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C; what Slurm, Kubernetes and spot machines send; a terminal that is closed."""

@@ -34,7 +34,6 @@ from cbobench.play.failure import describe_error
 from cbobench.play.task import Receipt, Task, WorkerCrashed, play_task_on_worker
 from cbobench.play.watchdog import Heartbeat, ReturnedTask
 from cbobench.problems.base import Problem
-from cbobench.processes import adopt_orphans, close_sockets_in_forks, end_programs
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.children import become_worker, spawn
@@ -53,6 +52,7 @@ from cbobench.sweep.messages import (
     Slots,
     Submit,
 )
+from cbobench.sweep.programs import adopt_orphans, close_sockets_in_forks, end_programs
 from cbobench.sweep.ray_start import start_ray
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait

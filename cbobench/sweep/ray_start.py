@@ -16,10 +16,11 @@ from typing import Any
 
 from cbobench.arithmetic import CHOICE
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.processes import address_space_limit, run_apart
+from cbobench.processes import address_space_limit
 from cbobench.registry import search_path
 from cbobench.results.store import first_line
 from cbobench.sweep.cluster import EXCLUDED, Code
+from cbobench.sweep.programs import run_apart
 from cbobench.threads import pin_threads
 
 OBJECT_STORE = 256 * 2**20  # problems are small; results do not pass through it

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from cbobench.processes import find_programs
 from cbobench.sweep.children import become_worker, spawn
+from cbobench.sweep.programs import find_programs
 from tests.conftest import cbobench_words
 from tests.processes import PATIENCE, alive, assert_gone, below, kill, until
 
