@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cbobench.results.bundle import open_run
 
 import cbobench
 from cbobench.call import Call
@@ -24,6 +23,7 @@ from cbobench.play.task import play_task_on_worker
 from cbobench.results import folder as folders
 from cbobench.results import lock
 from cbobench.results.compact import compact
+from cbobench.results.folder import open_run
 from cbobench.results.lock import hold
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
