@@ -79,13 +79,14 @@ def verify(folder: RunFolder) -> Verification:
     tasks = {kind: folder.names(kind) for kind in ("cells", "rounds", *OF_BUNDLES)}
     whole: set[str] = set()
     for task in tasks["cells"]:
-        if not _check_file(folder, verification, "cells", task):
+        is_whole = _check_file(folder, verification, "cells", task)
+        has_rounds = task in tasks["rounds"]
+        has_whole_rounds = has_rounds and _check_file(folder, verification, "rounds", task)
+        if not is_whole or has_rounds != has_whole_rounds:
             continue
         cells = folder.read("cells", task, CHECKED).to_pylist()
         good_cells = {row["cell"]: row for row in cells if row["status"] == "ok"}
-        if task in tasks["rounds"]:
-            if not _check_file(folder, verification, "rounds", task):
-                continue
+        if has_rounds:
             why = _find_other_play(folder, task, good_cells)
         else:
             why = "its rounds are missing" if good_cells else ""
