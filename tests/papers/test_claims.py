@@ -55,7 +55,7 @@ def rewrite(run, algorithm, values, status="ok"):
     """Give the cells of an algorithm known metrics: {name: f(seed, t)}, the last of which is the
     cell's.
     """
-    folder = Run(run).folder
+    folder = Run(run).folders[0]
     for kind in ("cells", "rounds"):
         for path in (run / kind).glob(f"rkhs-1d.{algorithm}.*"):
             table = pq.read_table(path)

@@ -247,7 +247,7 @@ def test_a_work_tree_with_changes_is_seen():
     """Of every bundle, from its file alone."""
     for bundle in BUNDLES:
         with zipfile.ZipFile(bundle) as archive:
-            calls = json.loads(archive.read("bundle.json"))["calls"]
+            calls = json.loads(archive.read("run.json"))["invocations"]
         group = field_groups.page_of(field_groups.group_of(bundle.stem))
         page = (field_page.FOLDER / f"{group}.md").read_text(encoding="utf-8")
         (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{bundle.stem}`]")]
@@ -282,7 +282,7 @@ def test_the_libraries_of_the_bundles_are_those_that_the_requirements_install():
     for bundle in BUNDLES:
         libraries = [
             library.partition("+")[0].split()  # without the build of PyTorch
-            for group in shards.read_about(bundle.stem)["libraries"]
+            for group in cbobench.load_cells(bundle)["libraries"].unique()
             for library in group.split(", ")
         ]
         played = {(DISTRIBUTIONS.get(name, name), version) for name, version in libraries}
@@ -291,7 +291,7 @@ def test_the_libraries_of_the_bundles_are_those_that_the_requirements_install():
 
 def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     assert BUNDLES, "no shard is kept"
-    cells = shards.read_about("low-ours")["cells"]
+    cells = shards.read_about(shards.bundle_of("low-ours"))["cells"]
     assert cells["done"] == cells["expected"] == 210
     shard = shards.read_shards()["low-ours"]
     assert shards.is_whole("low-ours", shard)
@@ -299,14 +299,13 @@ def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     assert not shards.is_whole("low-ours", shard | {"only": ["*/cei", "*/never-begun"]})
     monkeypatch.setattr(shards, "FOLDER", tmp_path)
     assert not shards.is_whole("low-ours", shard)
-    assert shards.read_about("low-ours") is None
 
 
 def test_the_page_says_what_is_missing_of_a_shard_that_was_begun(tmp_path):
     bundle = tmp_path / "low-ours.zip"
     bundle.write_bytes(shards.bundle_of("low-ours").read_bytes())
     shard = shards.read_shards()["low-ours"]
-    pairs, hours = 21, shards.read_about("low-ours")["cost"]["cpu_hours"]
+    pairs, hours = 21, shards.read_about(shards.bundle_of("low-ours"))["seconds"] / 3600
     assert field_shards.describe_rest(bundle, shard) == ""
     longer = shard | {"seeds": 510}  # 500 seeds are missing of 10 that were played
     assert field_shards.describe_rest(bundle, longer) == (

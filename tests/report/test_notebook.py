@@ -82,7 +82,7 @@ def test_the_numbers_are_those_of_the_table(run):
 
 
 def test_what_run_returns_shows_its_comparison(run):
-    done = Outcome(Run(run).folder, 6, 6, 1, (), False, 2, ())
+    done = Outcome(Run(run).folders[0], 6, 6, 1, (), False, 2, ())
     assert done._repr_html_() == cbobench.compare(run)._repr_html_()
 
 

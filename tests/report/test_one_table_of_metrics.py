@@ -50,15 +50,14 @@ def played(tmp_path_factory):
 
 def test_it_is_in_parquet_and_in_frames(played):
     for kind in ("rounds", "cells"):
-        file = next(
-            played.folder.path(kind) + "/" + name + ".parquet" for name in played.folder.names(kind)
-        )
+        (folder,) = played.folders
+        file = folder.path(f"{kind}/{folder.names(kind)[0]}.parquet")
         assert "squares" in pq.read_schema(file).names
-    rounds = cbobench.load_rounds(played.folder.uri, algorithm="random", seed=2)
+    rounds = cbobench.load_rounds(str(played), algorithm="random", seed=2)
     feasible = [all(g <= 0 for g in row) for row in rounds["g"]]
     expected = (rounds["f"] ** 2).where(feasible, 0.0).cumsum()
     np.testing.assert_allclose(rounds["squares"], expected, rtol=1e-12)
-    cells = cbobench.load_cells(played.folder.uri, algorithm="random", seed=2)
+    cells = cbobench.load_cells(str(played), algorithm="random", seed=2)
     assert cells["squares"].item() == rounds["squares"].iloc[-1]
 
 
@@ -95,7 +94,7 @@ def test_runs_of_other_metrics_can_be_read(played, monkeypatch, tmp_path):
     """One that is not there any more is left out, and one that was not there yet is null."""
     with monkeypatch.context() as without:
         without.delitem(METRICS, "squares")
-        run = Run(played.folder.uri)
+        run = Run(str(played))
         assert "squares" not in {*run.cells, *run.rounds()}
         assert compare(run)
         before = swept(tmp_path, SUITE)

@@ -67,7 +67,7 @@ def test_rows_are_medians_of_the_cells(name):
     """Computed from the files of the bundle."""
     bundle, page = shards.bundle_of(name), read_page()
     cells = cbobench.load_cells(bundle)
-    with zipfile.ZipFile(bundle) as archive, archive.open("improvements.parquet") as file:
+    with zipfile.ZipFile(bundle) as archive, archive.open("improvements/run.parquet") as file:
         steps = pd.read_parquet(file)
     first = steps[steps["simple_regret"] <= 0.01].groupby("cell")["t"].min()
     cells["reached"] = cells["cell"].astype(str).map(first.rename(str)).fillna(np.inf)

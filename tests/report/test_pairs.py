@@ -311,7 +311,7 @@ def test_horizons_that_one_run_lacks_are_said(tmp_path, swap, verdict, reason):
 
 
 def test_exit_codes(two, capsys):
-    a, b = (run.folder.uri for run in two)
+    a, b = (str(run) for run in two)
     assert main(["compare", a, b, "--metric", "regret"]) == 1
     assert main(["compare", a, a, "--metric", "regret"]) == 0
     capsys.readouterr()

@@ -191,7 +191,7 @@ def test_captions_count_what_is_missing(tmp_path, composed, words_of):
 
 @pytest.mark.usefixtures("unpainted")
 def test_the_command_line_draws_planes(run, tmp_path):
-    arguments = ["figures", run.folder.uri, "--kind", "plane", "--out"]
+    arguments = ["figures", str(run), "--kind", "plane", "--out"]
     assert main([*arguments, str(tmp_path / "one"), "--only", "P/*", "--metric", "r", "N"]) == 0
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
         "plane_made_P.csv",

@@ -124,7 +124,7 @@ def test_profiles_of_cocos_problems_have_cocos_targets(tmp_path, cocos, monkeypa
     relative = cbobench.compare(plain, profile=True).frame.set_index("algorithm_label")
     assert relative["solved_by_0.1"]["A"] == 0.5, "1 is within 50 and 5"
     with pytest.raises(Misuse, match="COCO's problems have targets of their own"):
-        cbobench.compare([small_run.folder.uri, plain.folder.uri], profile=True)
+        cbobench.compare([str(small_run), str(plain)], profile=True)
 
 
 def test_curves_are_steps_that_grow(run):
@@ -201,7 +201,7 @@ def test_captions_say_what_counts(run, tmp_path, words_of):
 def test_the_command_line_draws_profiles(run, tmp_path):
     arguments = [
         "figures",
-        run.folder.uri,
+        str(run),
         "--kind",
         "profile",
         "--only",

@@ -171,7 +171,7 @@ def test_notes_take_three_lines(run):
     entry, verdict = cbobench.compare(run).table.note.splitlines()
     assert entry.startswith("median [")
     assert verdict == "r: no method is significantly better than all others"
-    part = Run(run.folder.uri)
+    part = Run(str(run))
     part.__dict__["stale"] = {*part.cells["cell"][:1]}
     *_, matters = cbobench.compare(part).table.note.splitlines()
     assert matters.startswith("stale: played by code that has changed since; ")

@@ -178,24 +178,6 @@ def test_figures_draw_the_best_feasible_value(run, tmp_path):
     assert "\nregret" not in frame
 
 
-def test_a_regret_without_an_optimum_would_be_damage(run):
-    """Negative control of `verify`: a regret in some rounds of a cell and none in others."""
-    import pyarrow as pa
-
-    from cbobench.errors import DamagedRun
-    from cbobench.results.verify import _last_rounds
-
-    name = next(n for n in Run(run).folder.names("rounds") if "Shop" in n)
-    table = Run(run).folder.read("rounds", name)
-    assert _last_rounds(iter([table]))
-    values = [0.5, *[None] * (len(table) - 1)]
-    broken = table.set_column(
-        table.column_names.index("regret"), "regret", pa.array(values, pa.float64())
-    )
-    with pytest.raises(DamagedRun, match="holds regret that is not finite"):
-        _last_rounds(iter([broken]))
-
-
 PAIRS = [{"against": "random"}, {"best": True}, {"ranks": True}]
 
 

@@ -219,7 +219,6 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
         ("cells", all_are("status", "odd"), "a status other than ok and failed"),
         ("cells", all_are("seed", None), "a row without seed"),
         ("rounds", all_are("cell", None), "a row without cell"),
-        ("rounds", all_are("regret", float("inf")), "an infinite regret"),
         ("rounds", all_are("t", 0), "a round before the first"),
         ("rounds", lambda table: table.slice(0, len(table) - 3), "does not hold the same rounds"),
     ],

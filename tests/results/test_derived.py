@@ -123,4 +123,4 @@ def test_a_missing_round_is_damage(run):
     rewrite(files(run)[0], lambda table: table.filter([i != 5 for i in range(len(table))]))
     with pytest.raises(DamagedRun, match="it lacks rounds of a cell"):
         cbobench.load_rounds(run, columns=["regret"])
-    assert "it lacks rounds of a cell" in verify(open_run(run)).damaged[0].why
+    assert "are not what was played" in verify(open_run(run)).damaged[0].why
