@@ -439,7 +439,7 @@ def test_the_examples_of_names_run_and_their_methods_play(tmp_path, monkeypatch,
         laws = ["plays", "optimum as declared"]
         findings = [v.finding for v in check(f"api_examples:{name}", only=laws)]
         assert findings == [None] * len(findings), name
-    printed_lines = capsys.readouterr().out.splitlines()
+    printed_lines = capsys.readouterr().err.splitlines()
     assert "(1, 1, 2)" in printed_lines
     assert "unknown algorithm 'ceii'; did you mean 'cei'" in printed_lines[-1]
 

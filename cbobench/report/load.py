@@ -517,8 +517,9 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
 
     Returns:
         - `cell` (its id), `problem` and `algorithm` (titles), `problem_label` and
-          `algorithm_label`, `seed`, `horizon` (rounds), `spec` (the cell in JSON), `status` (ok or
-          failed), `error` and `traceback` of a failed one;
+          `algorithm_label`, `seed`, `horizon` (rounds), `spec` (the cell in JSON), `digest` (of
+          its play, docs/bundles.md), `status` (ok or failed), `error` and `traceback` of a failed
+          one;
         - metrics after the last round, each in units of f or g unless it counts (docs/reading.md):
           `regret` R, `regret_plus` R₊, `regret_positive` [R]+, `simple_regret` r,
           `recommended_regret`, `recommended_violation`, `violation` V, `violation_hard` V⁺,

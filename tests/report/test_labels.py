@@ -247,5 +247,5 @@ def test_what_all_variants_share_is_said_once(tmp_path):
         )
     for _, paths in draw_all(done, tmp_path / "out", "summary", metrics=["R"]):
         assert paths[-1].read_text().count("noise_f") == 1
-    one = Run(done.folder).only("gramacy/ckb-ucb*")
+    one = Run(done.folders).only("gramacy/ckb-ucb*")
     assert [*one.record.labels("problems").values()] == ["gramacy[noise_f=0.0,noise_g=0.0]"]
