@@ -112,9 +112,11 @@ class VirtualRay:
         """Keep a problem for the workers."""
         return problem
 
-    def remote(self, **options: Any) -> Any:
+    def remote(self, *play: Any, **options: Any) -> Any:
         """As Ray's decorator of what is played."""
-        return lambda play: SimpleNamespace(remote=self.begin)
+        begin = SimpleNamespace(remote=self.begin)
+        remote = SimpleNamespace(options=lambda **options: begin)
+        return remote if play else lambda play: remote
 
     def begin(self, problem: Any, task: Task) -> VirtualFuture:
         """Give a task to the CPU that is free first."""

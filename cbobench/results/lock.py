@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -68,6 +67,7 @@ def _hold_file(folder: RunFolder, player: str) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path = Path(folder.path(LOCK))
+    made = [place for place in path.parents if not place.exists()]
     lock = FileLock(path, timeout=LOCK_SECONDS, fallback_to_soft=False, thread_local=False)
     try:
         lock.acquire()
@@ -81,7 +81,9 @@ def _hold_file(folder: RunFolder, player: str) -> Iterator[None]:
     finally:
         with suppress(OSError):
             if [*path.parent.iterdir()] == [path]:  # what fails before it plays leaves no folder
-                shutil.rmtree(path.parent)
+                path.unlink()
+                for place in made:
+                    place.rmdir()
         lock.release()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import errno
 import importlib
 import json
 import os
@@ -22,7 +21,7 @@ from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.simulator import Simulator
-from cbobench.results import source, staleness, store
+from cbobench.results import source, staleness
 
 PACKAGE = Path(cbobench.__file__).parent
 POCKET = ("feasible-pocket", {"candidates": 64})
@@ -353,26 +352,3 @@ def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, capsys, monke
     main(["status", str(run), "--format", "json"])
     assert json.loads(capsys.readouterr().out)["other_libraries"] == 12
     assert set(cbobench.load_cells(run)["libraries"]) == {"numpy 1.0.0, scipy 1.0.0"}
-
-
-def test_a_file_of_code_on_a_disk_that_is_away_for_a_moment_is_read_again(tmp_path, monkeypatch):
-    """Workers hash the code of a simulator while they play: that its disk is away is no fault of a
-    cell.
-    """
-    path, failing = tmp_path / "mine.py", ["read_bytes"]
-    path.write_text("A = 1\n")
-    expected = source.code_hash(path)
-    monkeypatch.setattr(store, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(Path, "read_bytes", fail_once(Path.read_bytes, "read_bytes", failing, path))
-    assert source.code_hash(path) == expected
-    assert failing == []
-
-
-def fail_once(true_call, name, failing, place):
-    def call(path, *args, **options):
-        if path == place and name in failing:
-            failing.remove(name)
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-        return true_call(path, *args, **options)
-
-    return call

@@ -160,7 +160,7 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
     driver = subprocess.Popen(
         start, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
-    assert driver.stdout.readline() == "here\n"
+    assert driver.stderr.readline() == "here\n"
     driver.send_signal(signal.SIGTERM)
     _, errors = driver.communicate(timeout=PATIENCE)
     command = shlex.join(["cbobench", *start[start.index("run") :]])
