@@ -103,10 +103,10 @@ class VirtualRay:
         self.now += mark - self.mark + calls
         self.mark = mark
 
-    def cluster_resources(self) -> dict[str, float]:
-        """Its CPUs."""
+    def nodes(self) -> list[dict[str, Any]]:
+        """All CPUs, as those of one machine."""
         self._driver(TASK)
-        return {"CPU": float(self.cpus)}
+        return [{"Alive": True, "Resources": {"CPU": float(self.cpus)}}]
 
     def put(self, problem: Any) -> Any:
         """Keep a problem for the workers."""
