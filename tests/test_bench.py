@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,38 +101,6 @@ def test_the_ratio_and_its_interval():
     ratio, low, _ = bench.ratio_interval([3.0], [1.5])
     assert ratio == 2.0
     assert np.isnan(low), "too few for an interval"
-
-
-def test_a_command_is_ended_by_its_cpu_time_and_not_by_the_clock(monkeypatch):
-    clock, pids = [0.0], []
-    fake = SimpleNamespace(
-        perf_counter=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + 60)
-    )
-    monkeypatch.setattr(cases, "time", fake)
-    used = iter([1.0, 2.0, 150.0])
-    monkeypatch.setattr(cases, "cpu_seconds", lambda pid: pids.append(pid) or next(used))
-    ended = iter([(0, 0, None)] * 7)
-    monkeypatch.setattr(cases.os, "wait4", lambda pid, options: next(ended))
-    with pytest.raises(cases.TimedOut, match="no result in 100 CPU seconds"):
-        cases.run_command("--version")
-    assert len(pids) == 3, "two minutes on the clock, and one and two seconds of work"
-    monkeypatch.setattr(cases, "cpu_seconds", lambda pid: 0.0)
-    ended = iter([(0, 0, None)] * 30)
-    with pytest.raises(cases.TimedOut):
-        cases.run_command("--version")
-    assert clock[0] > 1000, "what waits for nothing is ended by the clock"
-
-
-def test_cpu_seconds_are_those_of_a_process_and_what_it_has_started():
-    program = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]])"
-    child = "total = sum(range(10**7))\nprint(1, flush=True)\ninput()"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", program, child], **pipes) as parent:
-        parent.stdout.readline()
-        of_both = cases.cpu_seconds(parent.pid)
-        ticks = Path(f"/proc/{parent.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-        assert of_both * 100 > sum(map(int, ticks)), "the child has worked, and has not ended"
-        parent.communicate("\n")
 
 
 @pytest.mark.long

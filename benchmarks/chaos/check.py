@@ -96,8 +96,6 @@ def wrong_ends(cells: pa.Table) -> list[str]:
             row["status"] != "failed" or not re.search(reason, row["error"])
         ):
             found.append(f"poisoned, but {row['status']}: {name}: {row['error']}")
-        elif reason is not None and len(row["error"].splitlines()) != 1:
-            found.append(f"a reason of several lines: {name}")
     return found
 
 

@@ -125,22 +125,6 @@ def test_cells_played_twice_count_once(small_suite, tmp_path):
     assert len(cbobench.load_cells(run)) == 12
 
 
-def change_value(value, kind):
-    """Another value of a column's type."""
-    if pa.types.is_list(kind):
-        return [
-            *(value or []),
-            *pa.array(["x" if pa.types.is_string(kind.value_type) else 1])
-            .cast(kind.value_type)
-            .to_pylist(),
-        ]
-    if isinstance(value, bool) or pa.types.is_boolean(kind):
-        return not value
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return 1 if value is None or value != value else value + 1
-    return f"{value}x"
-
-
 def paths(content, *above):
     """Where the values of nested JSON stand."""
     inner = (
@@ -247,35 +231,24 @@ def test_flipped_bits_are_no_numbers(played, count):
     assert refused > count // 2
 
 
-def changes(table, step):
-    """A table with one value changed, for every step-th column, and with nothing changed but its
-    bytes.
-    """
-    assert len(table.column_names) > 15
-    for name in table.column_names[::step]:
-        values = table[name].to_pylist()
-        values[0] = change_value(values[0], table.schema.field(name).type)
-        yield name, set_column(table, name, values)
-    yield "nothing but the bytes", table
-
-
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("merged", [False, True])
-def test_a_value_that_changed_is_found_in_every_column(small_run, tmp_path, merged, step):
+def test_a_value_that_changed_is_found(small_run, tmp_path, merged):
+    """Under the digest of before, its checksums in order; so are other bytes of the same values."""
     run = shutil.copytree(small_run, tmp_path / "run")
     folder = open_run(run)
     if merged:
         cbobench.run(small_run.parent / "suite.yaml", out=run, cpus=0, seeds=4)
         compact(folder)
     assert verify(folder).damaged == []
-    for kind in ("cells", "rounds"):
+    for kind, column in (("cells", "regret"), ("cells", "error"), ("rounds", "f")):
         (file,) = files(run, kind)
         held = pq.read_metadata(file).metadata
         signed = pq.read_table(file).replace_schema_metadata(
             {name: held[name] for name in (FOOTER, DIGEST)}
         )
-        changed = changes(signed, step)
-        assert [name for name, table in changed if passes(file, parquet(table), folder)] == []
+        others = ["x" if column == "error" else 1.0] * len(signed)
+        for table in (set_column(signed, column, others), signed):
+            assert not passes(file, parquet(table), folder)
 
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
