@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import json
 import os
@@ -21,7 +20,7 @@ from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.simulator import Simulator
-from cbobench.results import source, staleness
+from cbobench.results import source
 
 PACKAGE = Path(cbobench.__file__).parent
 POCKET = ("feasible-pocket", {"candidates": 64})
@@ -256,18 +255,6 @@ def test_what_changes_no_result_makes_nothing_stale(project):
     assert source.source_hash("mine:Mine", "random") != first, "negative control"
 
 
-def test_files_that_have_not_changed_are_parsed_once(monkeypatch):
-    parsed, parse = [], ast.parse
-    monkeypatch.setattr(ast, "parse", lambda text: parsed.append(text) or parse(text))
-    source._parse.cache_clear()
-    for problem in ("rkhs-1d", "stocks", "speed-reducer"):
-        for algorithm in ("ckb-ucb", "stageopt", "scbo"):
-            source.look_again()
-            source.source_hash(problem, algorithm)
-            source.refuse_edits(problem, algorithm)
-    assert len(parsed) == len({*parsed}) > 50
-
-
 def test_a_text_is_read_where_neither_size_nor_time_tells(project, tmp_path):
     hashes = []
     for number in (1, 2, 1):
@@ -333,11 +320,6 @@ def test_a_class_of_the_script_that_runs_is_refused(tmp_path, write_suite):
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert "lies in the script that runs; put the class into a module of its own" in done.stderr
-
-
-def test_our_own_modules_are_at_hand_by_their_import_paths():
-    assert staleness._is_examinable("cbobench.problems.forest:Forest")
-    assert not staleness._is_examinable("cbobench_of_others.forest:Forest")
 
 
 def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, capsys, monkeypatch):

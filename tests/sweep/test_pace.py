@@ -50,22 +50,6 @@ def test_cells_are_handed_out_by_time_and_place_in_the_sweep(task, seconds, slot
     assert part.return_after == (blocks.RETURN_AFTER if seconds is None else None)
 
 
-def test_a_pair_that_is_not_known_goes_by_its_names(write_suite, tmp_path):
-    text = (
-        "suite: t\nhorizon: 100\nseeds: 4\nproblems: [rkhs-1d]\nalgorithms:\n  - ckb-ts\n"
-        "  - ckb-rand: {law: uniform, points: {sweep: [10, 20]}}\n"
-    )
-    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=1))
-    other, first, second = (pair_cells.pair for pair_cells in todo.tasks.by_pair)
-    pace = Pace([(first, 8.0, 400)])
-    assert [pace.expected(pair, 100) for pair in (other, first, second)] == [None, 2.0, 2.0]
-    assert pace.total(todo.tasks) is None
-    pace.learn(second, 2.0, 400)
-    pace.learn(other, 4.0, 400)
-    assert [pace.expected(pair, 100) for pair in (other, first, second)] == [1.0, 2.0, 0.5]
-    assert pace.total(todo.tasks) == 14.0
-
-
 def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     """Cut as far as it goes, and stopped in between; a call that planned before the first one plays
     nothing twice.

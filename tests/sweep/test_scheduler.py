@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from concurrent.futures import Future
 from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -21,9 +20,8 @@ from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import run as sweep
 from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Ended, Report
+from cbobench.sweep.messages import Report
 from cbobench.sweep.plan import plan
-from cbobench.sweep.ray_executor import RayClient
 from cbobench.watcher import SILENT
 from tests.helpers import Listener, assert_same_rows
 from tests.sweep.helpers import FakeExecutor, scheduler_of
@@ -209,37 +207,6 @@ def test_what_crashes_its_worker_is_halved_and_a_cell_fails_in_the_end(small_sui
     assert executor.submitted == 3 + 6 * 3
     assert sum(receipt.failed for receipt in receipts) == 6
     assert all("ran out of memory 3 times" in receipt.errors[0] for receipt in receipts)
-
-
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
-        ("NodeDiedError", "lost its machine"),
-        ("ObjectLostError", "lost its machine"),
-        ("WorkerCrashedError", "crashed its worker"),
-        ("OutOfMemoryError", "ran out of memory"),
-        ("RayTaskError", None),
-    ],
-)
-def test_ray_tells_lost_nodes_from_crashes_and_refusals(name, how):
-    names = [
-        "NodeDiedError",
-        "ObjectLostError",
-        "WorkerCrashedError",
-        "OutOfMemoryError",
-        "RayTaskError",
-    ]
-    errors = {name: type(name, (Exception,), {}) for name in names}
-    client = SimpleNamespace(ray=Mock(exceptions=SimpleNamespace(**errors)))
-    future, error = Future(), errors[name]()
-    error.cause = CbobenchError("other code")
-    future.set_exception(error)
-    client.flight = {future: "a"}
-    if how:
-        assert RayClient.collect(client, future) == Ended("a", WorkerCrashed(how))
-    else:
-        with pytest.raises(CbobenchError, match="^other code$"):
-            RayClient.collect(client, future)
 
 
 class Deaf(FakeExecutor):

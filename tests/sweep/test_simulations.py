@@ -247,23 +247,6 @@ def test_a_worker_sees_what_others_have_simulated_since_it_began(counted, tmp_pa
     assert second.get("failed") is None
 
 
-def test_a_bucket_is_listed_now_and_then(tmp_path, monkeypatch):
-    """Not asked before every simulation, which would take longer than most of them."""
-    (tmp_path / "run" / "simulations").mkdir(parents=True)
-    listings, names = [], RunFolder.names
-    monkeypatch.setattr(simulations, "source_hash", lambda problem: "one")
-    monkeypatch.setattr(RunFolder, "local", False)
-    monkeypatch.setattr(RunFolder, "names", lambda *args: listings.append(1) or names(*args))
-    first, second = (SimulationStore(open_run(tmp_path / "run"), "p") for _ in range(2))
-    assert second.get("a") is None
-    first.put("a", SimulationResult(np.array([1.0, -1.0]), "", 2.0))
-    assert [second.get("a") for _ in range(3)] == [None] * 3
-    assert listings == [1]
-    monkeypatch.setattr(simulations, "monotonic", lambda: 1e9)
-    assert second.get("a").values.tolist() == [1.0, -1.0]
-    assert listings == [1, 1]
-
-
 def test_cells_of_a_simulator_are_cut_for_all_workers(counted, tmp_path):
     """Ten seeds in lock step save what Python costs, which is little beside a simulation."""
 
