@@ -23,7 +23,7 @@ from cbobench.algorithms.fitting import (
 )
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
-from cbobench.gp.beliefs import ONE, Belief, FunctionBelief
+from cbobench.gp.beliefs import ONE, Belief, BeliefAtPlayed, FunctionBelief
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import Starts, polish
@@ -236,6 +236,12 @@ class ScoreAlgorithm(Algorithm):
 
     def start(self, setting: Setting) -> None:
         self.setting, self.widths = setting, None
+        # What a method leaves out is not called; a watcher may have set one on the instance.
+        self.own_steps = {
+            step
+            for step in ("begin_round", "begin", "score", "keeps", "learn")
+            if getattr(getattr(self, step), "__func__", None) is not getattr(ScoreAlgorithm, step)
+        }
         # no state of a replicate, so no array by itself
         self._rows = (np.arange(setting.replicates),)
         self.box = setting.actions if isinstance(setting.actions, Box) else None
@@ -342,23 +348,30 @@ class ScoreAlgorithm(Algorithm):
         self.shown = g_t
 
     def ask(self, t: int) -> Actions:
-        self.begin_round(t)
-        self.belief = self.believe(t)
-        self.begin(t, self.belief)
+        own = self.own_steps
+        if "begin_round" in own:
+            self.begin_round(t)
+        belief = self.belief = self.believe(t)
+        if "begin" in own:
+            self.begin(t, belief)
         last = None if self.played == 0 else self.chosen
         if self.box is not None:
             self.chosen, self._achieved = self.maximise(t, self.box, last)
         else:
-            score, mean_shape = self.score(self.belief), self.belief.f.mean.shape
-            # (S, k), or of several means
-            check_shape(score, (mean_shape[0], mean_shape[-1]))
+            score = self.score(belief) if "score" in own else self.parts(belief).total()
+            mean_shape = belief.f.mean.shape  # (S, k), or of several means
+            shape = mean_shape[0], mean_shape[-1]
+            if type(score) is not np.ndarray or score.shape != shape:
+                check_shape(score, shape)
             self.chosen = break_ties(score, self.ties.at(t))
             self._scores = score
-        repeats = self.keeps()
+        repeats = self.keeps() if "keeps" in own or self.setting.delayed else None
         if repeats is not None and last is not None:
             self.chosen = np.where(
                 repeats if self.box is None else repeats[:, None], last, self.chosen
             )
+        if self.box is None and self.grid_points is None:
+            return self.chosen  # a call less in most rounds
         return self._to_play()
 
     def _to_play(self) -> Actions:
@@ -436,12 +449,14 @@ class ScoreAlgorithm(Algorithm):
         return point, np.where(higher, values[rows, top], achieved)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
-        chosen = self.belief
-        if self.looks_back:
-            played = self.chosen
-            chosen = chosen.at(played) if self.box is None else self._at_points(played[:, None])
-        own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
-        self.learn(t, chosen, own_rounds)
+        if "learn" in self.own_steps:
+            chosen = self.belief
+            if self.looks_back and self.box is None:
+                chosen = BeliefAtPlayed(chosen, self.chosen)
+            elif self.looks_back:
+                chosen = self._at_points(self.chosen[:, None])
+            own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
+            self.learn(t, chosen, own_rounds)
         self.condition(t, feedback)
         if self.box is not None:
             self._keep_point()

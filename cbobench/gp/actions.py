@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -377,6 +377,12 @@ class Large(Scattered):
         )
 
 
+@cache
+def rows_of(replicates: int) -> NDArray[np.intp]:
+    """Return 0, ..., S - 1: a round indexes by it, and must not pay for a new one each time."""
+    return np.arange(replicates)
+
+
 def smallest(values: Array, count: int) -> NDArray[np.intp]:
     """Return indices of the smallest of values (..., k), (..., count), ascending; of equal values
     the first count.
@@ -399,6 +405,7 @@ TIED = 1e-10
 # a range counts up to this multiple of the best score, as a huge price on some actions widens it
 OF_BEST = 100.0
 ROUNDED = 1e-14  # of the best score: the range of a plateau may be nothing but rounding
+WIDEST = 2 * (TIED * OF_BEST + ROUNDED)  # of the best score: what falls shorter ties with none
 
 
 def tie_widths(score: Array, top: Array) -> Array:
@@ -452,20 +459,28 @@ def break_ties(
         CellFailure: a score is not a number, or every score of a replicate is minus infinity.
     """
     best = score.argmax(axis=1)  # in a row with a NaN, its position
-    top = score[np.arange(len(score)), best]
-    wrong = ~(top > -np.inf)
-    if wrong.any():
-        s = int(wrong.argmax())
+    replicates, n = score.shape
+    top = score[rows_of(replicates), best]
+    least = top[top.argmin()]  # a NaN, if there is one
+    if not least > -np.inf:
+        s = int((~(top > -np.inf)).argmax())
         problem = (
             "is not a number"
             if np.isnan(top[s])
             else "is minus infinity everywhere: no action is allowed"
         )
         raise CellFailure(f"the score of replicate {s} {problem}")
-    widths = tie_widths(score, top) if widths is None else widths
+    if widths is None:
+        limit = top * (1 - WIDEST)
+        if least < 0:
+            limit = np.minimum(limit, top * (1 + WIDEST))
+        if (score >= limit[:, None]).reshape(-1).nonzero()[0].size == replicates:
+            return best  # nothing ties, whatever the range, which takes as long again to find
+        widths = tie_widths(score, top)
     tied = score >= (top - widths)[:, None]
-    if np.count_nonzero(tied) == len(score):
+    hits = tied.reshape(-1).nonzero()[0]  # in a row of its own, several times as fast
+    if hits.size == replicates:
         return best
-    per_row = tied.sum(axis=1)
+    per_row = np.bincount(hits // n, minlength=replicates)
     chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)
-    return np.asarray(tied.nonzero()[1][chosen])
+    return np.asarray(hits[chosen] % n)

@@ -9,17 +9,17 @@ and Appendix C (RandGP-UCB).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.gp.actions import rows_of
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.interface import Posterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
 ONE = np.ones((1, 1))
-Optional = TypeVar("Optional", Array, Array | None)
 
 
 @dataclass(slots=True)
@@ -44,12 +44,10 @@ class FunctionBelief:
 
     def at(self, actions: NDArray[np.intp]) -> FunctionBelief:
         """Return the belief at one action per replicate, (S,)."""
-        return FunctionBelief(
-            _take(self.mean, actions),
-            _take(self.deviation, actions),
-            self.width,
-            _take(self.path, actions),
-        )
+        index = rows_of(actions.size), ..., actions
+        path = None if self.path is None else self.path[index][..., None]
+        mean, deviation = self.mean[index][..., None], self.deviation[index][..., None]
+        return FunctionBelief(mean, deviation, self.width, path)
 
 
 @dataclass(slots=True)
@@ -61,29 +59,44 @@ class Belief:
         g: arrays (S, m, k); None for a learner that models no constraint.
         shown: the round's constraint function g_t at the candidates, (S, m, k), under full
             information.
+        constraint: `g`, for algorithms that always model it.
     """
+
+    constraint: ClassVar[FunctionBelief]  # of an instance: another name of its `g`, as below
 
     f: FunctionBelief
     g: FunctionBelief | None
     shown: Array | None = None
 
+
+Belief.constraint = Belief.__dict__["g"]  # the slot: reading it costs no call
+
+
+class BeliefAtPlayed(Belief):
+    """A belief at one action per replicate, (S,): f arrays (S, 1), g arrays (S, m, 1).
+
+    Each part is taken when it is read, because most methods read one.
+    """
+
+    __slots__ = ("actions", "belief")
+
+    def __init__(self, belief: Belief, actions: NDArray[np.intp]) -> None:
+        self.belief, self.actions = belief, actions
+
     @property
-    def constraint(self) -> FunctionBelief:
-        """`g`, for algorithms that always model it."""
-        assert self.g is not None
-        return self.g
+    def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
+        return self.belief.f.at(self.actions)
 
-    def at(self, actions: NDArray[np.intp]) -> Belief:
-        """Return the belief at one action per replicate, (S,): f arrays (S, 1), g arrays (S, m,
-        1).
-        """
-        g = None if self.g is None else self.g.at(actions)
-        return Belief(self.f.at(actions), g, _take(self.shown, actions))
+    @property
+    def g(self) -> FunctionBelief | None:  # type: ignore[override]
+        return None if self.belief.g is None else self.belief.g.at(self.actions)
 
+    constraint = g  # type: ignore[assignment]
 
-def _take(values: Optional, actions: NDArray[np.intp]) -> Optional:
-    """Return the values (S, ..., k) at one action per replicate, (S, ..., 1)."""
-    return None if values is None else values[np.arange(len(actions)), ..., actions][..., None]
+    @property
+    def shown(self) -> Array | None:  # type: ignore[override]
+        values = self.belief.shown
+        return None if values is None else values[rows_of(self.actions.size), :, self.actions, None]
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
@@ -126,9 +139,9 @@ class UCB(Explore):
         self.sign = sign
 
     def __call__(self, belief: FunctionBelief) -> Array:
-        estimate = (self.sign * belief.width) * belief.deviation
-        estimate += belief.mean
-        return estimate
+        bonus = belief.width * belief.deviation
+        combine = np.add if self.sign > 0 else np.subtract
+        return combine(belief.mean, bonus, out=bonus)
 
 
 class Thompson(Explore):
@@ -197,4 +210,4 @@ class RandUCB(Explore):
     def __call__(self, belief: FunctionBelief) -> Array:
         estimate = (self.z * belief.width) * belief.deviation
         estimate += belief.mean
-        return np.asarray(estimate)
+        return estimate  # type: ignore[no-any-return]

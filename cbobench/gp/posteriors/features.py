@@ -81,9 +81,10 @@ class FeaturePosterior(SharedPosterior):
         self.prior = np.maximum(
             (features**2).sum(axis=1) if prior is None else prior, VARIANCE_FLOOR
         )
+        self._by_action = features.flags.c_contiguous
         self.by_rank = np.ascontiguousarray(features.T)  # no copy for a large set
         self.rank = features.shape[1] if rank is None else rank
-        self.replicates = replicates
+        self.replicates, self._rows = replicates, np.arange(replicates)
         self.functions = functions
         self._outer_factor = Outer(replicates, self.rank, self.rank)
         n = len(self.prior)
@@ -135,6 +136,9 @@ class FeaturePosterior(SharedPosterior):
 
     def _phi(self, actions: NDArray[Any]) -> Array:
         """Return the features of one action per replicate, (S, r)."""
+        if self._by_action:
+            return self.features.take(actions, axis=0)
+        # `take` would first copy the whole view
         return np.ascontiguousarray(self.features[actions])
 
     def _spread(self, weights: Array) -> Array:
@@ -143,7 +147,7 @@ class FeaturePosterior(SharedPosterior):
 
     def _mean_at(self, actions: NDArray[Any]) -> Array:
         """Return means (S, p) at one action per replicate."""
-        return self.mean[np.arange(self.replicates), :, actions]
+        return self.mean[self._rows, :, actions]
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
