@@ -47,9 +47,13 @@ def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -
 
 def _squared_distances(left: Array, right: Array) -> Array:
     """Return squared Euclidean distances of rows, shape (a, b)."""
-    delta = left[:, None] - right
-    # so many numbers NumPy's sum adds in another order
-    return np.asarray((delta**2).sum(axis=2)) if left.shape[1] >= 8 else squared_lengths(delta)
+    d = left.shape[1]
+    if d >= 8:  # so many numbers NumPy's sum adds in another order
+        return np.asarray(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
+    total = np.zeros((len(left), len(right)))
+    for j in range(d):
+        total += (left[:, None, j] - right[None, :, j]) ** 2
+    return total
 
 
 def squared_lengths(delta: Array) -> Array:
@@ -165,11 +169,14 @@ def refuse_covariance(matrix: Array, name: str, eigenvalues: int = EIGENVALUES) 
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise Misuse(f"{name} has shape {matrix.shape}; a covariance is square, one row per action")
-    missing = np.count_nonzero(~np.isfinite(matrix))
+    # Block by block, so that intermediate arrays stay small.
+    step = max(1, AT_ONCE // max(1, len(matrix)))
+    blocks = [slice(i, i + step) for i in range(0, len(matrix), step)]
+    missing = sum(np.count_nonzero(~np.isfinite(matrix[block])) for block in blocks)
     if missing:
         raise Misuse(f"{name} holds {missing} missing or infinite entries; fill them in")
-    scale = max(float(matrix.max()), -float(matrix.min())) or 1.0
-    skew = float((matrix - matrix.T).max())
+    scale = max(float(np.abs(matrix[block]).max()) for block in blocks) or 1.0
+    skew = max(float(np.abs(matrix[block] - matrix[:, block].T).max()) for block in blocks)
     if skew > 1e-8 * scale:
         raise Misuse(
             f"{name} is not symmetric (largest difference {skew:.3g}); a covariance must be"
