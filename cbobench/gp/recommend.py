@@ -96,12 +96,21 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
         sure: points that are known to be feasible, (S, k).
     """
     value, mean, variance = goal
-    worst = (np.abs(mean) * mean / variance).max(axis=1)  # (μ/σ)² with the sign of μ saves a root
+    ratio = np.abs(mean)  # (μ/σ)² with the sign of μ saves a root and large arrays
+    ratio *= mean
+    ratio /= variance
+    worst = ratio[:, 0] if ratio.shape[1] == 1 else ratio.max(axis=1)
     allowed = worst <= -(LIKELY**2)
     if sure is not None:
         allowed |= sure
-    best = np.where(allowed, value, -np.inf).argmax(axis=1)
-    return np.where(allowed.any(axis=1), best, worst.argmin(axis=1))
+    none = ~allowed.any(axis=1)
+    least = worst[none].argmin(axis=1)
+    # The same array takes the values of f, which saves a large one.
+    worst.fill(-np.inf)
+    np.copyto(worst, value, where=allowed)
+    best = worst.argmax(axis=1)
+    best[none] = least
+    return best
 
 
 def likely_best_point(
