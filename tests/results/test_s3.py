@@ -118,32 +118,3 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, keys, mon
         heal()
         assert cbobench.run(suite, out=address, cpus=0).played == 3
         assert len(cbobench.load_cells(address)) == 3
-
-
-DEAF = """
-import time
-from cbobench.algorithms.references import Random
-
-
-class Deaf(Random):
-    def ask(self, t):
-        while True:
-            try:
-                time.sleep(1)
-            except BaseException:
-                pass
-"""
-
-
-def test_a_cell_that_hangs_in_a_run_in_a_bucket_is_a_row_with_its_stack(
-    tmp_path, keys, monkeypatch
-):
-    (tmp_path / "deaf.py").write_text(DEAF)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    suite = {"suite": "s", "horizon": 5, "seeds": 1, "timeout": 1}
-    suite |= {"problems": ["rkhs-1d"], "algorithms": ["deaf:Deaf"]}
-    with bucket() as (address, _):
-        cbobench.run(suite, out=address, cpus=1)
-        (cell,) = cbobench.load_cells(address).itertuples()
-    assert cell.error.endswith("and could not be interrupted")
-    assert "in ask" in cell.traceback
