@@ -479,7 +479,7 @@ algorithms:
         (("g: {at_most", "g: {at_mots"), "suite.yaml:12: table: constraints: 'g' is"),
         (("at_most: 1", "at_mots: 1"), "suite.yaml:13: table: constraints: 'h' is"),
         (("one_hot", "one_hott"), "suite.yaml:9: table: unknown parameter 'one_hott'"),
-        (("one_hot: [b]", "log: [b]"), "suite.yaml:8: table: rows 'c.csv': input 'b' holds text"),
+        (("one_hot: [b]", "log: [b]"), "suite.yaml:7: table: rows 'c.csv': column 'b' holds text"),
         (("beta_scale: 1", "beta_scale: -1"), "suite.yaml:17: ckb-ucb: beta_scale is -1"),
         (("beta_scale: 1", "h: 1"), "suite.yaml:17: ckb-ucb: unknown parameter 'h'"),
     ],
