@@ -60,7 +60,7 @@ def test_other_code_is_refused_or_sent(small_suite, tmp_path, command):
     )
     changed = tmp_path / "there" / "cbobench" / "gp" / "confidence.py"
     changed.write_text(changed.read_text().replace("scale * bound", "2 * scale * bound"))
-    module_folder = tmp_path / "mine"
+    module_folder = tmp_path / "modules"
     module_folder.mkdir()
     (module_folder / "mine.py").write_text(MINE)
     (module_folder / "helper_of_mine.py").write_text("def same(x):\n    return x\n")
