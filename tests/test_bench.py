@@ -76,24 +76,6 @@ def test_every_script_chooses_the_arithmetic_before_numpy(script):
     assert done.stdout.split() == [arithmetic.PORTABLE, "True"], done.stderr
 
 
-def test_trees_take_turns_and_a_case_that_fails_is_said():
-    measured = []
-
-    def measure(case, tree):
-        measured.append(tree)
-        if tree == "a" and len(measured) > 2:
-            raise RuntimeError("no such option")
-        return {"s": float(len(measured))}
-
-    figures, failed = bench.take_turns("tiny", {"base": "a", "here": "b"}, 3, measure)
-    assert measured[:4] == ["a", "b", "a", "b"]
-    assert figures["here"]["s"][:2] == [2.0, 4.0]
-    assert failed == {"base": "no such option"}
-    first, second = bench.lines("tiny", figures, failed)
-    assert first.split() == ["tiny", "base", "failed:", "no", "such", "option"]
-    assert "here" in second
-
-
 def test_the_ratio_and_its_interval():
     ratio, low, high = bench.ratio_interval([1.0, 1.1, 0.9, 1.0, 1.05], [2.0, 2.2, 1.8, 2.1, 1.9])
     assert ratio == 0.5

@@ -167,28 +167,6 @@ def test_a_suite_with_a_design_of_its_own_chooses_nothing_in_it(write_suite, tmp
     assert (cost.is_bound, cost.seconds * 60) == (False, pytest.approx(ROUND * 40, rel=0.1))
 
 
-class Forgetful(Random):
-    """Learns of nothing but what it has chosen, and from ten rounds on takes ten times as long."""
-
-    def ask(self, t):
-        spent[0] += ROUND * (10 if t > 10 else 1)
-        self.action = super().ask(t)
-        return self.action
-
-    def tell(self, t, actions, feedback):
-        if actions is not self.action:
-            raise ValueError("not what was chosen")
-
-
-@pytest.mark.usefixtures("own_clock")
-def test_of_a_method_that_takes_no_made_up_data_a_lower_bound_is_known(write_suite, tmp_path):
-    text = "suite: t\nhorizon: 400\nseeds: 1\nproblems: [rkhs-1d]\n"
-    text += "algorithms: ['tests.sweep.test_dry_run:Forgetful']\n"
-    todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0))
-    cost = cost_of(todo, np.inf)
-    assert (cost.is_bound, cost.seconds) == (True, pytest.approx(ROUND))
-
-
 simulated = []
 
 
