@@ -27,7 +27,7 @@ WORDS = ("host", "cpu", "arithmetic", "source", "libraries")
 MOST_CHARACTERS = 1_000  # of one of them
 KEYS = {"cell", "problem", "algorithm", "seed", "horizon", "status", "t", "attempt"}
 """Columns in which every row has something."""
-STATES = pa.array(["ok", "failed"])
+STATES = {"ok", "failed"}
 SUSPECT = r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]"  # a quick look: more than `printable` escapes
 
 
@@ -68,7 +68,7 @@ def refuse_forged(part: pa.Table) -> None:
     for name in part.column_names:
         if name in KEYS and part[name].null_count:
             raise pa.ArrowInvalid(f"it has a row without {name}")
-    if "status" in part.column_names and not pc.all(pc.is_in(part["status"], STATES)).as_py():
+    if "status" in part.column_names and {*pc.unique(part["status"]).to_pylist()} - STATES:
         raise pa.ArrowInvalid("it has a status other than ok and failed")
     if "t" in part.column_names and pc.any(pc.less(part["t"], 1)).as_py():
         raise pa.ArrowInvalid("it has a round before the first")
