@@ -15,7 +15,7 @@ from cbobench.results.digests import digest_of
 from cbobench.results.export import find_improvements
 from cbobench.results.query import PublishedCells
 from cbobench.results.rounds import equal_or_nan, rows_by_cell
-from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RECOMMENDED, RULE, schema
+from cbobench.results.schema import FITTED, IMPROVED, RECOMMENDATION_RULE, RECOMMENDED, RULE, schema
 from cbobench.suite.cells import as_numbers
 
 NOT_COMPARED = {
@@ -132,7 +132,7 @@ def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
     stored, expected = _list_improvements(published), _list_improvements(played)
     for t in sorted(stored.keys() | expected.keys()):
         if stored.get(t) != expected.get(t):
-            difference = describe(_symbol("simple_regret"), expected.get(t), stored.get(t))
+            difference = describe(_symbol(IMPROVED), expected.get(t), stored.get(t))
             return f"improvements from round {t:,} on: {difference}"
     return ""
 
@@ -140,7 +140,7 @@ def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
 def _list_improvements(table: pa.Table) -> dict[int, float]:
     of_one_cell = pa.array(np.zeros(len(table), dtype=np.int64))
     steps = find_improvements(table.append_column("row", of_one_cell))
-    return dict(zip(steps["t"].to_pylist(), steps["simple_regret"].to_pylist(), strict=True))
+    return dict(zip(steps["t"].to_pylist(), steps[IMPROVED].to_pylist(), strict=True))
 
 
 def _compare_finals(old: dict[str, Any], new: dict[str, Any], left_out: Collection[str]) -> str:

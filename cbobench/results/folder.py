@@ -131,15 +131,14 @@ class RunFolder:
         """Return the file system in a bundle.
 
         Raises:
-            Misuse: no such file, or no zip file.
+            Misuse: no such file, or one that export did not write.
+            DamagedRun: no whole zip file.
         """
         from fsspec.implementations.zip import ZipFileSystem  # takes as long as a small table
 
         try:
             # reading a pipe or a device never ends
-            if fs.get_file_info(path).type != pafs.FileType.File or (
-                self.local and not Path(path).is_file()
-            ):
+            if fs.get_file_info(path).type != pafs.FileType.File:
                 raise FileNotFoundError
             archive = ZipFileSystem(fs.open_input_file(path))
         except (FileNotFoundError, NotADirectoryError):
