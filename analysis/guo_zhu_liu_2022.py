@@ -8,7 +8,7 @@ there are more, a figure of its own shows all. Figures of a suite NAME-fit end i
 python analysis/guo_zhu_liu_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures import Figure, Panel, main, numbered, problems_named
+from cbobench.report.figures.figures import Figure, Panel, main, numbered, problems_named
 from cbobench.report.load import Run
 
 PAPER = "Guo, Zhu & Liu (2022)"

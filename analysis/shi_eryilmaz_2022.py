@@ -12,7 +12,7 @@ a suite NAME-fit end in _fit.
 python analysis/shi_eryilmaz_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures import (
+from cbobench.report.figures.figures import (
     AnyPanel,
     Boxes,
     Figure,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from cbobench.metrics import METRICS
 from cbobench.report.compare import compare
-from cbobench.report.figures import (
+from cbobench.report.figures.figures import (
     Figure,
     Panel,
     Plane,

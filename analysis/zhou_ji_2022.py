@@ -9,7 +9,7 @@ best feasible action it is negative wherever the constraint binds.
 python analysis/zhou_ji_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures import Figure, Panel, main, numbered, problems_named
+from cbobench.report.figures.figures import Figure, Panel, main, numbered, problems_named
 from cbobench.report.load import Run
 
 CKB = ("ckb-ucb", "ckb-ts", "ckb-rand")

@@ -47,17 +47,17 @@ if TYPE_CHECKING:
     from cbobench.problems.base import Feedback as Feedback
     from cbobench.problems.base import Instances as Instances
     from cbobench.problems.base import Problem as Problem
-    from cbobench.problems.box import BoxProblem as BoxProblem
-    from cbobench.problems.box import Reference as Reference
-    from cbobench.problems.optimum import pointwise as pointwise
-    from cbobench.problems.simulator import Simulator as Simulator
-    from cbobench.report.best import best as best
+    from cbobench.problems.formulas.box import BoxProblem as BoxProblem
+    from cbobench.problems.formulas.box import Reference as Reference
+    from cbobench.problems.reference import pointwise as pointwise
+    from cbobench.problems.simulators.simulator import Simulator as Simulator
     from cbobench.report.compare import compare as compare
-    from cbobench.report.formats import Comparison as Comparison
+    from cbobench.report.figures.plot import plot as plot
     from cbobench.report.load import load_cells as load_cells
     from cbobench.report.load import load_rounds as load_rounds
-    from cbobench.report.plot import plot as plot
-    from cbobench.report.summary import summary as summary
+    from cbobench.report.tables.best import best as best
+    from cbobench.report.tables.formats import Comparison as Comparison
+    from cbobench.report.tables.summary import summary as summary
     from cbobench.results.export import export as export
     from cbobench.sweep.outcome import Outcome as Outcome
     from cbobench.sweep.run import run as run

@@ -192,7 +192,7 @@ class Registry:
         if self._discovered:
             return
         for package in self.packages:
-            for module in pkgutil.iter_modules(
+            for module in pkgutil.walk_packages(
                 importlib.import_module(package).__path__, f"{package}."
             ):
                 importlib.import_module(module.name)

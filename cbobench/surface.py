@@ -11,15 +11,15 @@ from typing import Any
 
 NAMES = {
     # To run and to read.
-    "report.best": "best",
+    "report.tables.best": "best",
     "report.compare": "compare",
-    "report.formats": "Comparison",
+    "report.tables.formats": "Comparison",
     "results.export": "export",
     "report.load": "load_cells load_rounds",
-    "report.plot": "plot",
+    "report.figures.plot": "plot",
     "sweep.outcome": "Outcome",
     "sweep.run": "run",
-    "report.summary": "summary",
+    "report.tables.summary": "summary",
     # To write a method.
     "algorithms": "ALGORITHMS",
     "algorithms.base": "Algorithm OneRun Setting",
@@ -32,9 +32,9 @@ NAMES = {
     # To write a problem.
     "problems": "PROBLEMS",
     "problems.base": "Arrivals Feedback Instances Problem",
-    "problems.box": "BoxProblem Reference",
-    "problems.optimum": "pointwise",
-    "problems.simulator": "Simulator",
+    "problems.formulas.box": "BoxProblem Reference",
+    "problems.reference": "pointwise",
+    "problems.simulators.simulator": "Simulator",
     "gp.actions": "Finite",
     "gp.box_actions": "Box",
     # To write either.

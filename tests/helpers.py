@@ -25,8 +25,8 @@ from cbobench.gp.fit import Fitted, fit_all
 from cbobench.play.play import Chunk, Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Arrivals, Problem
-from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder, Site
+from cbobench.problems.formulas.box import BoxProblem
 from cbobench.results.manifest import DIGEST, FILE, content_digest
 from cbobench.rng import Streams
 from cbobench.suite import prepare as preparation

@@ -219,7 +219,7 @@ def test_list(run, kind):
     [
         ("ckb-ucb", "algorithm"),
         ("gramacy", "problem"),
-        ("cbobench.problems.rkhs:RKHS1D", "problem"),
+        ("cbobench.problems.rkhs.functions:RKHS1D", "problem"),
     ],
 )
 def test_show(run, name, kind):

@@ -25,7 +25,7 @@ from cbobench.cli import main, make_parser
 from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
-from cbobench.report.figures import find_recipes
+from cbobench.report.figures.figures import find_recipes
 from cbobench.report.quantities import ROUNDS_TO_TARGET, quantities
 from docs.results import gallery, pictures
 from docs.results.field_groups import is_rival, page_of

@@ -14,7 +14,7 @@ from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.params import ParamOptions, param
 from cbobench.report.compare import CompareOptions
-from cbobench.report.plot import PlotOptions
+from cbobench.report.figures.plot import PlotOptions
 
 CALLED = [cbobench.compare, cbobench.plot, cbobench.run, param]
 OPTIONS = {

@@ -135,8 +135,8 @@ DEEP = {
     "gp.parts": "Parts Truncated",
     "problems": "PROBLEMS",
     "problems.base": "Feedback Instances Problem",
-    "problems.box": "BoxProblem Reference pointwise",
-    "problems.simulator": "Simulator",
+    "problems.formulas.box": "BoxProblem Reference pointwise",
+    "problems.simulators.simulator": "Simulator",
     "sweep.run": "run",
     "report.compare": "Comparison",
 }

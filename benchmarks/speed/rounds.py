@@ -29,8 +29,8 @@ from cbobench.algorithms.base import Algorithm
 from cbobench.gp.kernels import Array
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.base import Actions, Feedback
-from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.data import DataFolder
+from cbobench.problems.formulas.box import BoxProblem, Reference
 
 PAIRS = {"cei": "botorch-cei", "scbo": "botorch-scbo"}
 

@@ -32,7 +32,7 @@ from cbobench.gp.kernels import Array
 from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
 from cbobench.problems.base import Actions, Drawn, Problem
-from cbobench.problems.box import BoxInstances
+from cbobench.problems.formulas.box import BoxInstances
 from cbobench.problems.instances import Instances
 
 ROUNDS, EARLY = 96, 24  # rounds whose calls are compared

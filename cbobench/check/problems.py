@@ -25,11 +25,11 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
-from cbobench.problems.box import BoxProblem
-from cbobench.problems.derivation import derive, find_contradictions, write_reference
-from cbobench.problems.optimum import check_formula, search
-from cbobench.problems.simulated import place
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.formulas.box import BoxProblem
+from cbobench.problems.formulas.derivation import derive, find_contradictions, write_reference
+from cbobench.problems.reference import check_formula, search
+from cbobench.problems.simulators.kept import place
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.rng import generator
 
 POWER = 13  # log2 of the points that a search for a better optimum samples

@@ -18,8 +18,8 @@ from cbobench.check.trial import Finding, Trial, trials
 from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem
 from cbobench.problems.data import DataFolder
+from cbobench.problems.formulas.box import BoxProblem
 from cbobench.registry import registry_of
 from cbobench.words import count_noun
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cbobench.cli.parser import DATA, PLAIN_OR_JSON, Commands, Parser, argument
 from cbobench.errors import printable, reraise_stop, unknown
-from cbobench.report.formats import render
-from cbobench.report.text_table import Code, TextTable
+from cbobench.report.tables.formats import render
+from cbobench.report.tables.table import Code, TextTable
 
 if TYPE_CHECKING:
     from cbobench.registry import Registry
@@ -137,9 +137,9 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
 
 
 def _show_run(place: str, options: argparse.Namespace) -> None:
-    from cbobench.report.contents import describe_run
-    from cbobench.report.formats import terminal_width
     from cbobench.report.load import Run
+    from cbobench.report.tables.contents import describe_run
+    from cbobench.report.tables.formats import terminal_width
 
     run = Run(place)
     if options.format == "json":

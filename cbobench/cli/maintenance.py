@@ -89,7 +89,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
 
 def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench status`; the exit code is 0 where all cells are done."""
-    from cbobench.report.status import look
+    from cbobench.report.tables.status import look
 
     import_if_asked(options, options.run)
     now = look(options.run)

@@ -204,10 +204,10 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
             file=sys.stderr,
         )
         return 1 if plan.call.fail_fast and outcome.failed else 130
-    from cbobench.report.best import describe_best
     from cbobench.report.compare import compare
     from cbobench.report.load import Run
     from cbobench.report.selection import Selection
+    from cbobench.report.tables.best import describe_best
 
     finished = Run(outcome.folder.uri)
     print(compare(finished))

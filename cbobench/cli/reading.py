@@ -26,7 +26,7 @@ from cbobench.cli.parser import (
     whole_number,
 )
 from cbobench.errors import Misuse, printable
-from cbobench.report.formats import FORMATS
+from cbobench.report.tables.formats import FORMATS
 from cbobench.words import count_noun
 
 # Words of the command line, not of a comparison.
@@ -333,7 +333,7 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench best`."""
-    from cbobench.report.best import best
+    from cbobench.report.tables.best import best
 
     print(best(options.run, top=options.top, only=options.only).render(options.format))
     return 0
@@ -341,9 +341,14 @@ def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench figures`."""
-    from cbobench.report.figures import DrawOptions, describe_files, draw_all, problems_played
+    from cbobench.report.figures.figures import (
+        DrawOptions,
+        describe_files,
+        draw_all,
+        problems_played,
+    )
+    from cbobench.report.figures.style import size_of
     from cbobench.report.load import Run
-    from cbobench.report.style import size_of
     from cbobench.results.folder import as_run_folder
 
     size_of(options.width, 1, options.font)  # refused before anything is read

@@ -13,7 +13,7 @@ from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param, required
-from cbobench.problems.inputs import InputSpace
+from cbobench.problems.tables.inputs import InputSpace
 
 
 class Study:

@@ -14,7 +14,7 @@ from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
 from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
 from cbobench.params import param, required
-from cbobench.problems.inputs import InputSpace, InputType
+from cbobench.problems.tables.inputs import InputSpace, InputType
 
 
 class TypedCube:

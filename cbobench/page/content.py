@@ -12,13 +12,13 @@ from html import escape
 from cbobench.errors import CbobenchError, mask_secrets, printable
 from cbobench.page.figures import Figure, draw_curves, draw_profile
 from cbobench.page.paths import shorten_paths
-from cbobench.report.best import describe_best
 from cbobench.report.compare import compare
-from cbobench.report.formats import render_html
 from cbobench.report.groups import KEY, Group
 from cbobench.report.load import Run
 from cbobench.report.selection import Selection
-from cbobench.report.text_table import TextTable
+from cbobench.report.tables.best import describe_best
+from cbobench.report.tables.formats import render_html
+from cbobench.report.tables.table import TextTable
 from cbobench.words import duration
 
 SCRIPT = re.compile(r"<script[^>]*>(.*?)</script>", re.DOTALL)

@@ -11,13 +11,13 @@ import pandas as pd
 from cbobench.errors import printable
 from cbobench.metrics import METRICS, Metric
 from cbobench.page.paths import shorten_paths
-from cbobench.report.curves import Panel
-from cbobench.report.figures import scale_of
+from cbobench.report.figures.curves import Panel
+from cbobench.report.figures.figures import scale_of
+from cbobench.report.figures.profiles import Profile
+from cbobench.report.figures.style import looks
 from cbobench.report.load import Run
-from cbobench.report.profiles import Profile
 from cbobench.report.quantities import VIOLATION, lacks_unit
 from cbobench.report.selection import Selection
-from cbobench.report.style import looks
 
 Figure = Any  # of plotly, which is imported only where a page is written
 ROUNDS = 160  # points of a curve at most

@@ -13,11 +13,11 @@ from typing import Any, get_args
 from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, unknown
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
-from cbobench.report.figures import find_recipes
-from cbobench.report.formats import render, render_records, terminal_width
+from cbobench.report.figures.figures import find_recipes
 from cbobench.report.load import Run
-from cbobench.report.numbers import format_number
-from cbobench.report.text_table import TextTable
+from cbobench.report.tables.formats import render, render_records, terminal_width
+from cbobench.report.tables.numbers import format_number
+from cbobench.report.tables.table import TextTable
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

@@ -33,7 +33,7 @@ from cbobench.play.watchdog import (
     watch_speed,
 )
 from cbobench.problems.base import Problem
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.processes import leave_fork
 from cbobench.results.digests import Digests
 from cbobench.results.folder import RunFolder

@@ -9,15 +9,15 @@ from dataclasses import KW_ONLY, dataclass
 
 from cbobench.errors import Misuse
 from cbobench.options import accept_fields
-from cbobench.report.changes import compare_runs
-from cbobench.report.formats import Comparison
+from cbobench.report.figures.profiles import profile_algorithms
 from cbobench.report.load import RunLike, open_run
-from cbobench.report.paired import compare_pairs
-from cbobench.report.profiles import profile_algorithms
 from cbobench.report.quantities import quantities
-from cbobench.report.ranks import rank_algorithms
 from cbobench.report.selection import Selection
-from cbobench.report.summary import tabulate
+from cbobench.report.tables.changes import compare_runs
+from cbobench.report.tables.formats import Comparison
+from cbobench.report.tables.paired import compare_pairs
+from cbobench.report.tables.ranks import rank_algorithms
+from cbobench.report.tables.summary import tabulate
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.problems.simulated import SimulationResult
+from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import CHANGED, DIGEST, content_digest
 from cbobench.results.source import source_hash

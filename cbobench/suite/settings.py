@@ -25,7 +25,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
-from cbobench.problems.past import FILE, PastRows, read_past, take_past
+from cbobench.problems.tables.past import FILE, PastRows, read_past, take_past
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 from cbobench.words import count_noun
 

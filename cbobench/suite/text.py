@@ -14,7 +14,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.call import Call
 from cbobench.errors import Misuse, mask_secrets, refuse_strange, show, unknown
 from cbobench.problems.base import Problem
-from cbobench.problems.past import FILE
+from cbobench.problems.tables.past import FILE
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Pair
 from cbobench.suite.entries import Entry, SourceLine, algorithm_variants, build_problems, entries

@@ -27,7 +27,7 @@ from cbobench.play.play import Play, read_cpu_seconds
 from cbobench.play.task import Task
 from cbobench.play.watchdog import Heartbeat
 from cbobench.problems.base import Actions, Feedback, Problem
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.results.manifest import count_recorded
 from cbobench.results.source import import_libraries
 from cbobench.suite.cells import Cell

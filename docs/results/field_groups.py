@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cbobench.report.profiles import COCO_PRECISIONS
+from cbobench.report.figures.profiles import COCO_PRECISIONS
 
 OURS = ("cei", "cei-exact", "scbo", "furbo", "nei")  # whose standing the pages are about
 REFERENCE = "cei"  # which every rival is held against, too

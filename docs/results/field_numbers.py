@@ -17,7 +17,6 @@ from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
-from cbobench.report.paired import differences
 from cbobench.report.quantities import (
     fill_unreached,
     find_first_rounds,
@@ -26,8 +25,9 @@ from cbobench.report.quantities import (
     restore_infinite,
     rounds_to_target,
 )
-from cbobench.report.ranks import rank_algorithms
 from cbobench.report.selection import Selection
+from cbobench.report.tables.paired import differences
+from cbobench.report.tables.ranks import rank_algorithms
 from cbobench.results.manifest import Manifest
 from cbobench.stats.paired_tests import holm, signed_rank
 from cbobench.suite.variants import Variant

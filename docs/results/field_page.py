@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.report.paired import differences
 from cbobench.report.quantities import quantities
+from cbobench.report.tables.paired import differences
 from cbobench.stats.paired_tests import decidable
 from cbobench.words import count_noun
 from docs.results import field_tables as tables

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cbobench.report.numbers import format_number
-from cbobench.report.paired import format_p
-from cbobench.report.profiles import COCO_TARGETS
+from cbobench.report.figures.profiles import COCO_TARGETS
 from cbobench.report.quantities import fill_unreached, is_reached, quantities
-from cbobench.report.summary import tabulate as tabulate_results
-from cbobench.report.text_table import Best, Marked
+from cbobench.report.tables.numbers import format_number
+from cbobench.report.tables.paired import format_p
+from cbobench.report.tables.summary import tabulate as tabulate_results
+from cbobench.report.tables.table import Best, Marked
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
 from docs.results.field_groups import EXACT, PLAIN, REFERENCE, plain

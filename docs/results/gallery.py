@@ -21,12 +21,12 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from cbobench.report.curves import Boxes, Panel
-from cbobench.report.figures import Figure, find_recipes
-from cbobench.report.layout import finish, grid
+from cbobench.report.figures.curves import Boxes, Panel
+from cbobench.report.figures.figures import Figure, find_recipes
+from cbobench.report.figures.layout import finish, grid
+from cbobench.report.figures.planes import TradeOff
+from cbobench.report.figures.style import Look, looks, size_of
 from cbobench.report.load import Run
-from cbobench.report.planes import TradeOff
-from cbobench.report.style import Look, looks, size_of
 from docs.results.bundles import bundle_of
 
 HERE = Path(__file__).parent

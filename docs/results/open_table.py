@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cbobench.errors import printable
-from cbobench.report.formats import escape_markdown
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
-from cbobench.report.numbers import format_number
 from cbobench.report.quantities import find_first_rounds
+from cbobench.report.tables.formats import escape_markdown
+from cbobench.report.tables.numbers import format_number
 from cbobench.results.manifest import Variant
 from cbobench.words import count_noun
 from docs.results.field_shards import read_about

@@ -26,14 +26,14 @@ import pandas as pd
 from matplotlib.ticker import LogLocator
 
 import cbobench
-from cbobench.report.canvas import Image
-from cbobench.report.figures import MOST, compose, draw_into, find_recipes
+from cbobench.report.figures.canvas import Image
+from cbobench.report.figures.figures import MOST, compose, draw_into, find_recipes
+from cbobench.report.figures.layout import finish, grid
+from cbobench.report.figures.profiles import Profile
+from cbobench.report.figures.style import Size, size_of
 from cbobench.report.groups import Group
-from cbobench.report.layout import finish, grid
 from cbobench.report.load import Run
-from cbobench.report.profiles import Profile
 from cbobench.report.quantities import SIMPLE_REGRET
-from cbobench.report.style import Size, size_of
 from cbobench.suite import yamlio
 from docs.results import gallery
 from docs.results.field_groups import is_ours, is_rival, page_of

@@ -23,7 +23,7 @@ from typing import Any
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
-from cbobench.report.numbers import format_number
+from cbobench.report.tables.numbers import format_number
 from docs.results import maps
 from docs.results.bundles import (
     bundle_of,

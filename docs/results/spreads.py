@@ -15,7 +15,7 @@ import numpy as np
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
-from cbobench.problems.measured import ROLES
+from cbobench.problems.tables.measured import ROLES
 
 FILE = Path(__file__).with_name("spreads.json")
 

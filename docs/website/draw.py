@@ -13,8 +13,8 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
-from cbobench.report.canvas import Image
-from cbobench.report.style import PALETTE, SIZES, plain
+from cbobench.report.figures.canvas import Image
+from cbobench.report.figures.style import PALETTE, SIZES, plain
 from cbobench.rng import generator
 
 FINE, LINE = 161, 401  # points per axis of a field, and of a curve

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import cbobench
-from cbobench.report.formats import escape_markdown
 from cbobench.report.load import Run
+from cbobench.report.tables.formats import escape_markdown
 from docs.results import gallery, reproduction
 from docs.results.markdown import tabulate
 from docs.website.pictures import Pictures

@@ -6,7 +6,7 @@ from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from cbobench.report.formats import escape_markdown
+from cbobench.report.tables.formats import escape_markdown
 from docs.website.pictures import Drawing, Pictures
 from docs.website.words import (
     can_play,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.report import canvas, curves, layout, planes, style
-from cbobench.report.formats import escape_markdown
+from cbobench.report.figures import canvas, curves, layout, planes, style
+from cbobench.report.tables.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
 from cbobench.suite.variants import canonical
 from docs.website import draw, plays

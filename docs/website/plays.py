@@ -20,7 +20,7 @@ from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.report.style import SIZES, look_of, mix_colour
+from cbobench.report.figures.style import SIZES, look_of, mix_colour
 from docs.website import draw
 
 PROBLEM = "gramacy"

@@ -8,8 +8,8 @@ from typing import Any
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem
-from cbobench.report.formats import escape_markdown
+from cbobench.problems.formulas.box import BoxProblem
+from cbobench.report.tables.formats import escape_markdown
 from docs.website import words
 from docs.website.pictures import Pictures
 from docs.website.words import (

@@ -32,7 +32,7 @@ from cbobench.cli import main, make_parser
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.sweep.blocks import TASK_SECONDS
 from cbobench.words import count_noun
 from docs.results.markdown import fill_sections, tabulate

@@ -19,8 +19,8 @@ from cbobench.errors import CbobenchError
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.report.formats import escape_markdown, render
-from cbobench.report.text_table import Code, TextTable
+from cbobench.report.tables.formats import escape_markdown, render
+from cbobench.report.tables.table import Code, TextTable
 from cbobench.suite import yamlio
 from docs.website import names
 

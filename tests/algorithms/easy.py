@@ -10,8 +10,8 @@ from cbobench import params
 from cbobench.algorithms.base import Setting
 from cbobench.gp.box_actions import Box
 from cbobench.params import param
-from cbobench.problems.box import BoxProblem, Reference
 from cbobench.problems.data import DataFolder
+from cbobench.problems.formulas.box import BoxProblem, Reference
 from tests.helpers import make, setting
 
 

@@ -13,7 +13,7 @@ from cbobench.errors import Misuse
 from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.problems.base import Feedback
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from tests.algorithms.easy import bowl
 from tests.helpers import actions, make, play, prepare_class, problem, setting
 

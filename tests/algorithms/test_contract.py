@@ -17,8 +17,8 @@ from cbobench.metrics import METRICS
 from cbobench.params import build
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
-from cbobench.problems.held_out import HeldOut
-from cbobench.problems.high_dimensional import HighDimensional
+from cbobench.problems.formulas.cec2006 import HeldOut
+from cbobench.problems.formulas.high_dimensional import HighDimensional
 from tests.helpers import actions, entry, make, play, problem
 
 EXAMPLES = {

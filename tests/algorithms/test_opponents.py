@@ -21,8 +21,8 @@ from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.opponents.library import LibraryMethod
 from cbobench.params import build
 from cbobench.problems.data import DataFolder
-from cbobench.problems.simulator import Simulator
-from cbobench.problems.table import UserTable
+from cbobench.problems.simulators.simulator import Simulator
+from cbobench.problems.tables.table import UserTable
 from cbobench.registry import tell_install
 from cbobench.results.provenance import DISTRIBUTIONS
 from tests.algorithms.easy import bowl, on_box, started

@@ -13,7 +13,7 @@ from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.references import Random
 from cbobench.gp.parts import Parts
 from cbobench.params import param
-from cbobench.problems.literature import gramacy as Gramacy
+from cbobench.problems.formulas.literature import gramacy as Gramacy
 from cbobench.rng import generator
 from tests.helpers import problem
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cbobench.problems.base import Feedback
-from cbobench.problems.box import BoxProblem, Reference
+from cbobench.problems.formulas.box import BoxProblem, Reference
 
 
 @dataclass(kw_only=True)

@@ -8,9 +8,9 @@ import pytest
 from cbobench.algorithms.optimistic import read_bound
 from cbobench.errors import CellFailure
 from cbobench.gp.box_actions import Box
-from cbobench.problems.high_dimensional import HighDimensional
-from cbobench.problems.literature import PublishedProblem
-from cbobench.problems.pocket import DriftingPocket
+from cbobench.problems.formulas.high_dimensional import HighDimensional
+from cbobench.problems.formulas.literature import PublishedProblem
+from cbobench.problems.rkhs.pocket import DriftingPocket
 from tests.helpers import make, on_boxes, play, problem
 
 CENTRES = np.random.default_rng(0).random((6, 2))

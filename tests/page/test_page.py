@@ -22,10 +22,10 @@ from cbobench.page import command
 from cbobench.page.content import Page, add_run
 from cbobench.page.figures import draw_curves, draw_profile
 from cbobench.report.compare import compare
-from cbobench.report.curves import Panel, curves
+from cbobench.report.figures.curves import Panel, curves
+from cbobench.report.figures.profiles import Profile
+from cbobench.report.figures.style import looks
 from cbobench.report.load import Run
-from cbobench.report.profiles import Profile
-from cbobench.report.style import looks
 from cbobench.results.export import export
 from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT
 from tests.report.made import make

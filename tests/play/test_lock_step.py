@@ -12,7 +12,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
 from cbobench.call import Call
 from cbobench.params import shared_values
-from cbobench.problems.rkhs import RKHS1D
+from cbobench.problems.rkhs.functions import RKHS1D
 from cbobench.sweep.plan import plan
 from tests.helpers import assert_same_rows
 

@@ -11,7 +11,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.base import Feedback
-from cbobench.problems.past import MOST_ROWS, read_past, take_past
+from cbobench.problems.tables.past import MOST_ROWS, read_past, take_past
 from tests.helpers import LEARNERS, actions, entry, load, make, prepare, problem, refused, swept
 
 ROWS = "x_1,x_2,f,g_1\n1,2,0.4,-0.9\n4.5,3,0.9,0.25\n1,2,0.5,-0.8\n"

@@ -18,7 +18,7 @@ from cbobench.play.recorder import Recorder
 from cbobench.problems.base import Feedback
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Drawn
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from tests.helpers import entry, make, play, prepare, problem
 
 EXACT = {"noise_f": 0.0, "noise_g": 0.0}

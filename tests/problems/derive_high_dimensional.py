@@ -22,8 +22,8 @@ from scipy.optimize import minimize
 from cbobench.gp.box_actions import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem
-from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START
+from cbobench.problems.formulas.box import BoxProblem
+from cbobench.problems.formulas.high_dimensional import GOAL, OBSTACLES, START
 
 Array = np.ndarray
 STEP = 1e-4  # of a side

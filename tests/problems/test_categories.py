@@ -14,7 +14,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from tests.helpers import refused
 from tests.problems.test_configurations import grid, table
 

@@ -12,8 +12,8 @@ import pytest
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.opponents.scipy_local import LocalMethod, Restarts
-from cbobench.problems.inputs import InputSpace
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
+from cbobench.problems.tables.inputs import InputSpace
 from tests.algorithms.test_opponents import OPPONENTS
 from tests.helpers import actions, entry, make, play, prepare_class, refused
 

@@ -14,8 +14,8 @@ from cbobench import params
 from cbobench.algorithms.asktell import AskTell
 from cbobench.errors import Misuse
 from cbobench.params import param
-from cbobench.problems.box import BoxProblem
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.formulas.box import BoxProblem
+from cbobench.problems.simulators.simulator import Simulator
 
 
 @dataclass(kw_only=True)

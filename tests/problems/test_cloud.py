@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.problems.applications import percentile, simulate, sojourn_times
+from cbobench.problems.rkhs.queues import percentile, simulate, sojourn_times
 from cbobench.rng import Streams, generator
 from tests.helpers import problem
 

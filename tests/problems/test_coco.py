@@ -13,8 +13,8 @@ import pytest
 
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.problems import coco as module
-from cbobench.problems.coco import Coco, best_point, open_function
+from cbobench.problems.formulas import coco as module
+from cbobench.problems.formulas.coco import Coco, best_point, open_function
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import prepare, problem
 

@@ -13,7 +13,7 @@ import pytest
 from cbobench import params
 from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import Listener, actions, make, play, prepare_class, refused
 

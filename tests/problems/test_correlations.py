@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import random_correlation as scipys
 
-from cbobench.problems.recorded import random_correlation
+from cbobench.problems.tables.recorded import random_correlation
 from cbobench.rng import generator
 
 
@@ -29,7 +29,8 @@ def test_a_random_correlation_has_the_bits_of_scipys(eigenvalues):
 
 def test_a_look_alike_loads_neither_statistics_nor_solvers():
     code = (
-        "import sys; from cbobench.problems.recorded import stocks_look_alike as alike; alike(); "
+        "import sys; from cbobench.problems.tables.recorded import stocks_look_alike as alike; "
+        "alike(); "
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

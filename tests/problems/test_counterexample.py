@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.problems.shi_eryilmaz import penalty_of
+from cbobench.problems.formulas.applications import penalty_of
 from tests.helpers import problem
 
 CASES = [

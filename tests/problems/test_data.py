@@ -16,7 +16,7 @@ import pytest
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.problems import data
 from cbobench.problems.data import DataFolder, DataSet, fetch
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.table import UserTable
 from tests.helpers import prepare_class
 
 ROWS = pd.DataFrame(

@@ -15,8 +15,8 @@ import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
-from cbobench.problems.failures import FailureRule
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.failures import FailureRule
+from cbobench.problems.tables.table import UserTable
 from cbobench.report.groups import take_values
 from cbobench.report.notes import describe_failures
 from tests.algorithms.test_contract import check_alone_as_in_a_block

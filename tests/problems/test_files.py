@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.problems.files import read_frame
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.read import read_frame
+from cbobench.problems.tables.table import UserTable
 from tests.helpers import prepare_class, refused
 from tests.problems.test_configurations import ROLES, grid, table
 

@@ -13,9 +13,9 @@ import pytest
 from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.problems.base import Problem
-from cbobench.problems.box import BoxProblem, Reference, pointwise
 from cbobench.problems.data import DataFolder
-from cbobench.problems.literature import gramacy as Gramacy
+from cbobench.problems.formulas.box import BoxProblem, Reference, pointwise
+from cbobench.problems.formulas.literature import gramacy as Gramacy
 from tests.algorithms.easy import Bowl
 from tests.helpers import prepare_class, refused
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.problems.applications import EXPERT, Policies
+from cbobench.problems.rkhs.guidance import EXPERT, Policies
 from cbobench.rng import Streams, generator
 from tests.helpers import problem
 

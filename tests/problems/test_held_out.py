@@ -10,7 +10,8 @@ from scipy.optimize import minimize, nnls
 
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.held_out import ISLANDS, PLANES, WEIGHTS, HeldOut
+from cbobench.problems.formulas.cec2006 import HeldOut
+from cbobench.problems.formulas.shapes import ISLANDS, PLANES, WEIGHTS
 from tests.problems.derive_high_dimensional import evaluate, local
 
 HELD_OUT = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HeldOut)]

@@ -19,9 +19,16 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, high_dimensional
+from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
-from cbobench.problems.high_dimensional import GOAL, OBSTACLES, START, HighDimensional, rover_60
+from cbobench.problems.formulas import high_dimensional
+from cbobench.problems.formulas.high_dimensional import (
+    GOAL,
+    OBSTACLES,
+    START,
+    HighDimensional,
+    rover_60,
+)
 from tests.problems import derive_high_dimensional as derivation
 
 NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]

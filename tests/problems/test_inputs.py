@@ -15,8 +15,8 @@ from cbobench.algorithms.base import Setting
 from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.play.play import Play, PlayOptions
-from cbobench.problems.inputs import InputSpace, InputType
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
+from cbobench.problems.tables.inputs import InputSpace, InputType
 from cbobench.rng import Streams
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, entry, make, play, prepare_class, refused
@@ -324,7 +324,7 @@ def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):
 
 def test_a_forest_of_scikit_learn_is_counted_as_it_is():
     sklearn = pytest.importorskip("sklearn.ensemble", reason="pip install 'cbobench[sklearn]'")
-    from cbobench.problems import forest
+    from cbobench.problems.simulators import forest
 
     task = build(forest.Forest, {"megabytes": 2.0, "visits": 30.0})
     x = {"trees": 5, "depth": 3, "features": 0.1, "criterion": "gini"}

@@ -12,7 +12,7 @@ from cbobench import params
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.table import UserTable
 from tests.helpers import load
 from tests.problems.test_configurations import grid
 

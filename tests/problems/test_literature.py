@@ -17,11 +17,11 @@ from scipy.stats import qmc
 
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.box import BoxProblem, Reference
-from cbobench.problems.coco import Coco
-from cbobench.problems.held_out import HeldOut
-from cbobench.problems.high_dimensional import HighDimensional
-from cbobench.problems.literature import PublishedProblem
+from cbobench.problems.formulas.box import BoxProblem, Reference
+from cbobench.problems.formulas.cec2006 import HeldOut
+from cbobench.problems.formulas.coco import Coco
+from cbobench.problems.formulas.high_dimensional import HighDimensional
+from cbobench.problems.formulas.literature import PublishedProblem
 from tests.helpers import make, play, problem
 from tests.problems.derive_high_dimensional import evaluate, local
 from tests.problems.freeze_literature import points

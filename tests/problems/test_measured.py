@@ -15,7 +15,7 @@ from cbobench import params
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS, data
 from cbobench.problems.data import DATA_SETS, DataFolder
-from cbobench.problems.measured import MeasuredTable
+from cbobench.problems.tables.measured import MeasuredTable
 from cbobench.rng import Streams
 
 BY_HAND = {  # by problem: objective, -1 where it is minimised, and what is feasible

@@ -12,7 +12,7 @@ import pytest
 from cbobench.cli import main
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.literature import Design
+from cbobench.problems.formulas.literature import Design
 from tests.helpers import problem
 
 DESIGNS = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), Design)]

@@ -7,8 +7,8 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.problems.data import DataFolder
-from cbobench.problems.readings import normalised_covariance
-from cbobench.problems.recorded import LightSensors, Stocks
+from cbobench.problems.tables.readings import normalised_covariance
+from cbobench.problems.tables.recorded import LightSensors, Stocks
 from cbobench.rng import generator
 from tests.helpers import make, play, problem
 

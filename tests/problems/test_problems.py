@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from cbobench.errors import CellFailure
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import best_feasible, best_policy_value, slater_margin
-from cbobench.problems.recorded import STOCK_MEANS, LightSensors, Stocks
+from cbobench.problems.tables.recorded import STOCK_MEANS, LightSensors, Stocks
 from cbobench.rng import generator
 from tests.helpers import problem
 

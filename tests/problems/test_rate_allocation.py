@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cbobench.problems.shi_eryilmaz import SHAPES, log_utility, sigmoid_utility
+from cbobench.problems.formulas.applications import SHAPES, log_utility, sigmoid_utility
 from cbobench.rng import Streams
 from tests.helpers import problem
 

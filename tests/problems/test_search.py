@@ -16,15 +16,15 @@ from cbobench.errors import Misuse
 from cbobench.gp.box_actions import Box
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.derivation import derive, find_contradictions
-from cbobench.problems.optimum import Reference, search, slopes
+from cbobench.problems.formulas.derivation import derive, find_contradictions
+from cbobench.problems.reference import Reference, search, slopes
 from tests.algorithms.easy import Bowl
 from tests.conftest import ROOT
 
 HEAD = """\
 import numpy as np
 from dataclasses import dataclass
-from cbobench.problems.box import BoxProblem, Reference
+from cbobench.problems.formulas.box import BoxProblem, Reference
 
 @dataclass(kw_only=True)
 class Mine(BoxProblem):

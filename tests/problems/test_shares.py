@@ -14,9 +14,10 @@ from scipy.special import gammaincc
 
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, high_dimensional
-from cbobench.problems.box import BoxProblem
-from cbobench.problems.high_dimensional import HighDimensional
+from cbobench.problems import PROBLEMS
+from cbobench.problems.formulas import high_dimensional
+from cbobench.problems.formulas.box import BoxProblem
+from cbobench.problems.formulas.high_dimensional import HighDimensional
 
 SCRAMBLINGS = 8
 # log2 of the points of a scrambling

@@ -14,7 +14,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.check.problems import Draws, repeatable
 from cbobench.cli import main
 from cbobench.errors import CellFailure, Misuse
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.suite.prepare import check_needs
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, make, play, prepare_class, refused
@@ -289,8 +289,8 @@ def test_f_is_in_its_own_unit_and_a_constraint_in_multiples_of_its_bound():
 NO_CONSTRAINT = """
 from dataclasses import dataclass
 import numpy as np
-from cbobench.problems.box import BoxProblem
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.formulas.box import BoxProblem
+from cbobench.problems.simulators.simulator import Simulator
 
 
 @dataclass(kw_only=True)

@@ -11,10 +11,11 @@ import pytest
 
 from cbobench.errors import Misuse
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, pocket
+from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
-from cbobench.problems.high_dimensional import HighDimensional
-from cbobench.problems.literature import gramacy as Gramacy
+from cbobench.problems.formulas.high_dimensional import HighDimensional
+from cbobench.problems.formulas.literature import gramacy as Gramacy
+from cbobench.problems.rkhs import pocket
 from tests.algorithms.easy import Bowl
 from tests.helpers import on_boxes, prepare_class
 

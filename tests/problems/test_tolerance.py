@@ -17,9 +17,9 @@ from cbobench.play.recorder import Recorder
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Instances, Problem, choose_seed_set
 from cbobench.problems.channels import AdditiveNoise
-from cbobench.problems.pocket import DriftingPocket, FeasiblePocket
-from cbobench.problems.rkhs import RKHS1D
-from cbobench.problems.shi_eryilmaz import RateAllocation
+from cbobench.problems.formulas.applications import RateAllocation
+from cbobench.problems.rkhs.functions import RKHS1D
+from cbobench.problems.rkhs.pocket import DriftingPocket, FeasiblePocket
 from cbobench.rng import Draws, standard_normal
 from tests.helpers import make, play, prepare_class, problem
 

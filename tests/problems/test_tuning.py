@@ -12,7 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.problems.shi_eryilmaz import MEASURED
+from cbobench.problems.tables.tuning import MEASURED
 from tests.conftest import ROOT
 from tests.helpers import problem
 

@@ -14,7 +14,7 @@ import cbobench
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.base import Setting
 from cbobench.errors import Misuse
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.table import UserTable
 from cbobench.rng import Streams
 from tests.helpers import actions, make, play, prepare_class, refused
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from cbobench.errors import CellFailure
-from cbobench.problems.columns import MOST_COORDINATES, spreads, units_of
-from cbobench.problems.table import UserTable
+from cbobench.problems.tables.columns import MOST_COORDINATES, spreads, units_of
+from cbobench.problems.tables.table import UserTable
 from tests.helpers import make, play, prepare_class, refused, setting
 
 METHODS = {

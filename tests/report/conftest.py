@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from cbobench.report import figures
+from cbobench.report.figures import figures
 from cbobench.report.load import Run
 
 mpl.use("Agg")

@@ -14,7 +14,7 @@ import pytest
 import cbobench
 from cbobench.cli.arguments import main
 from cbobench.errors import Misuse
-from cbobench.report.best import describe_configurations
+from cbobench.report.tables.best import describe_configurations
 
 ROWS = [
     ("relu", 32, 0.1, 5.0, 1.0),

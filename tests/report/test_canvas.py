@@ -16,8 +16,8 @@ from matplotlib import font_manager
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Advice
-from cbobench.report.canvas import Image
-from cbobench.report.style import SIZES
+from cbobench.report.figures.canvas import Image
+from cbobench.report.figures.style import SIZES
 from docs.results import gallery
 from docs.website.draw import page
 from tests.report.made import make

@@ -10,12 +10,12 @@ import pytest
 
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.curves import CARETDOWN, CARETUP, Panel, centre
-from cbobench.report.layout import finish, grid
+from cbobench.report.figures.curves import CARETDOWN, CARETUP, Panel, centre
+from cbobench.report.figures.layout import finish, grid
+from cbobench.report.figures.style import SIZES, Look
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
-from cbobench.report.style import SIZES, Look
-from cbobench.report.summary import statistics
+from cbobench.report.tables.summary import statistics
 from tests.report.made import make
 
 

@@ -204,7 +204,7 @@ def test_what_is_not_played_is_left_out_of_a_union(tmp_path):
 
 def test_spreads_are_those_of_the_tables(measured_data):
     from cbobench.problems.data import DATA_SETS, DataFolder
-    from cbobench.problems.measured import ROLES
+    from cbobench.problems.tables.measured import ROLES
 
     kept = spreads.read_spreads()
     assert set(kept) == set(ROLES) <= set(DATA_SETS)

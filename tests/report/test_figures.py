@@ -17,9 +17,9 @@ from PIL import Image
 
 import cbobench
 from cbobench.cli import main
-from cbobench.report.captions import identity
-from cbobench.report.curves import centre
-from cbobench.report.figures import (
+from cbobench.report.figures.captions import identity
+from cbobench.report.figures.curves import centre
+from cbobench.report.figures.figures import (
     Boxes,
     DrawOptions,
     Figure,
@@ -31,8 +31,8 @@ from cbobench.report.figures import (
     draw,
     numbered,
 )
+from cbobench.report.figures.style import SIZES, look_of, size_of
 from cbobench.report.load import Run
-from cbobench.report.style import SIZES, look_of, size_of
 
 SUITE = """\
 suite: {name}
@@ -166,11 +166,12 @@ def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
 def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypatch):
     widths = []
     monkeypatch.setattr(
-        "cbobench.report.figures.save", lambda image, *_: widths.append(image.get_figwidth())
+        "cbobench.report.figures.figures.save",
+        lambda image, *_: widths.append(image.get_figwidth()),
     )
     for name in ("one", "three"):
         draw(run, figures()[name], tmp_path)
-    monkeypatch.setattr("cbobench.report.figures.FEW", 5)
+    monkeypatch.setattr("cbobench.report.figures.figures.FEW", 5)
     draw(run, figures()["one"], tmp_path)
     assert widths == [3.25, 6.75, 6.75], "a single column for one panel, unless it has many curves"
 

@@ -14,13 +14,13 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.curves import curves
-from cbobench.report.figures import Figure, Panel, Profile, compose
+from cbobench.report.figures.curves import curves
+from cbobench.report.figures.figures import Figure, Panel, Profile, compose
+from cbobench.report.figures.planes import Plane
+from cbobench.report.figures.profiles import PRECISIONS, SHARES
+from cbobench.report.figures.style import SIZES
 from cbobench.report.load import Run
 from cbobench.report.notes import describe_horizons
-from cbobench.report.planes import Plane
-from cbobench.report.profiles import PRECISIONS, SHARES
-from cbobench.report.style import SIZES
 from cbobench.results.export import export
 from tests.report.made import asked_again, make
 

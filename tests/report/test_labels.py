@@ -17,16 +17,16 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import printable
-from cbobench.report.figures import draw_all, write_numbers
-from cbobench.report.formats import (
+from cbobench.report.figures.figures import draw_all, write_numbers
+from cbobench.report.load import Run
+from cbobench.report.tables.formats import (
     escape_formula,
     escape_markdown,
     render,
     render_html,
     render_records,
 )
-from cbobench.report.load import Run
-from cbobench.report.text_table import Best, Code, Marked, TextTable
+from cbobench.report.tables.table import Best, Code, Marked, TextTable
 from tests.report.made import make
 
 HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"

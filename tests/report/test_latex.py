@@ -12,10 +12,10 @@ import pytest
 
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.formats import Comparison, render
-from cbobench.report.latex import WIDTHS
-from cbobench.report.style import SIZES
-from cbobench.report.text_table import Best, Marked, TextTable
+from cbobench.report.figures.style import SIZES
+from cbobench.report.tables.formats import Comparison, render
+from cbobench.report.tables.latex import WIDTHS
+from cbobench.report.tables.table import Best, Marked, TextTable
 from tests.report.made import make
 
 PROBLEMS = [

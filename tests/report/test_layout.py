@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from cbobench.report.layout import _make_tick_format
+from cbobench.report.figures.layout import _make_tick_format
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.figures import choose_lead, find_coinciding
+from cbobench.report.figures.figures import choose_lead, find_coinciding
+from cbobench.report.figures.style import GREY
 from cbobench.report.load import Run
-from cbobench.report.style import GREY
 from tests.report.made import make
 
 METHODS = [f"m{i:02d}" for i in range(14)]
@@ -120,7 +120,7 @@ def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tm
         with pytest.MonkeyPatch.context() as patch:
             images = []
             patch.setattr(
-                "cbobench.report.figures.save",
+                "cbobench.report.figures.figures.save",
                 lambda image, *_, images=images: images.append(image),
             )
             assert (

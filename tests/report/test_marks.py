@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cbobench
-from cbobench.report.text_table import Best, Marked
+from cbobench.report.tables.table import Best, Marked
 from tests.report.made import make
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import cbobench
 from cbobench.play.block import RoundRows
-from cbobench.report.curves import curves
-from cbobench.report.figures import draw_all
+from cbobench.report.figures.curves import curves
+from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run, sort_by_cell
 from cbobench.results.folder import RunFolder
 

@@ -12,10 +12,10 @@ import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.formats import render
 from cbobench.report.load import Run
 from cbobench.report.quantities import select_metrics
-from cbobench.report.text_table import Marked, TextTable
+from cbobench.report.tables.formats import render
+from cbobench.report.tables.table import Marked, TextTable
 from tests.report.made import make
 
 SEEDS = range(6)

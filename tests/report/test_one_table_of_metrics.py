@@ -14,7 +14,7 @@ import pytest
 import cbobench
 from cbobench.metrics import METRICS, Metric, total
 from cbobench.report.compare import compare
-from cbobench.report.figures import Panel
+from cbobench.report.figures.figures import Panel
 from cbobench.report.load import Run
 from tests.helpers import swept
 

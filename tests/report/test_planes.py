@@ -13,9 +13,9 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.report.figures import KINDS, Figure, Plane, TradeOff, compose
+from cbobench.report.figures.figures import KINDS, Figure, Plane, TradeOff, compose
+from cbobench.report.figures.style import SIZES
 from cbobench.report.load import Run
-from cbobench.report.style import SIZES
 from tests.report.made import PLAYER, make
 
 NAN = np.nan

@@ -15,10 +15,10 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.figures import Figure, Profile, compose
+from cbobench.report.figures.figures import Figure, Profile, compose
+from cbobench.report.figures.profiles import PRECISIONS, RATIOS
+from cbobench.report.figures.style import SIZES
 from cbobench.report.load import Run
-from cbobench.report.profiles import PRECISIONS, RATIOS
-from cbobench.report.style import SIZES
 from tests.report import made
 from tests.report.made import make
 

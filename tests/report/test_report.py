@@ -13,11 +13,11 @@ import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.curves import curves
-from cbobench.report.figures import draw_all
-from cbobench.report.formats import render
+from cbobench.report.figures.curves import curves
+from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run
-from cbobench.report.text_table import TextTable
+from cbobench.report.tables.formats import render
+from cbobench.report.tables.table import TextTable
 from cbobench.stats.intervals import interval
 from tests.conftest import ROOT
 from tests.helpers import swept

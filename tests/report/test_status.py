@@ -12,9 +12,9 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.problems import simulator
-from cbobench.problems.simulator import Simulator
-from cbobench.report import status
+from cbobench.problems.simulators import simulator
+from cbobench.problems.simulators.simulator import Simulator
+from cbobench.report.tables import status
 from cbobench.results.folder import open_run
 from cbobench.results.lock import hold
 from tests.helpers import UNREADABLE

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.report.style import (
+from cbobench.report.figures.style import (
     CONTRAST,
     GREY,
     PALETTE,

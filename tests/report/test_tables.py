@@ -18,14 +18,14 @@ from scipy import stats
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
-from cbobench.report.numbers import (
+from cbobench.report.quantities import quantities
+from cbobench.report.tables.numbers import (
     describe_median_interval,
     find_gap,
     format_beside,
     format_interval,
     format_number,
 )
-from cbobench.report.quantities import quantities
 from cbobench.stats.intervals import interval
 from tests.report.made import make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cbobench.report.formats import Marked, TextTable, render
+from cbobench.report.tables.formats import Marked, TextTable, render
 
 
 def test_numbers_are_never_cut():

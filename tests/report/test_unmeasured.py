@@ -15,14 +15,14 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.page.figures import draw_curves
-from cbobench.problems.simulator import Simulator
-from cbobench.report.figures import draw_all
+from cbobench.problems.simulators.simulator import Simulator
+from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run
 from tests.report.made import make
 
 MINE = """\
 from dataclasses import dataclass
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 
 @dataclass(kw_only=True)
 class Shop(Simulator):

@@ -18,7 +18,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
-from cbobench.report.curves import curves
+from cbobench.report.figures.curves import curves
 from cbobench.report.load import Run
 from cbobench.results.compact import compact
 from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds

@@ -11,7 +11,7 @@ import pytest
 import cbobench
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.report.load import Run
-from cbobench.report.summary import summary
+from cbobench.report.tables.summary import summary
 from tests.results.forging import all_are, files
 
 

@@ -13,8 +13,8 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
-from cbobench.report.status import look
-from cbobench.report.summary import summary
+from cbobench.report.tables.status import look
+from cbobench.report.tables.summary import summary
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.suite.cells import Grid, Pair
@@ -214,7 +214,7 @@ def test_what_is_chosen_goes_by_todays_labels(write_suite, tmp_path):
 def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch):
     """A tolerance that a class no longer declares: the same title would stand for two problems."""
     (tmp_path / "toy_tolerant.py").write_text(
-        "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Toy(RKHS1D):\n    "
+        "from cbobench.problems.rkhs.functions import RKHS1D\n\n\nclass Toy(RKHS1D):\n    "
         "feasibility_tolerance = 1e-12\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -19,7 +19,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.results import source
 
 PACKAGE = Path(cbobench.__file__).parent
@@ -70,7 +70,11 @@ def test_what_a_play_really_runs_is_reached(problem, settings, algorithm):
 
 def test_code_that_a_pair_does_not_import_does_not_count():
     names = {*source.closure("rkhs-1d", "ckb-ucb")}
-    assert names >= {"cbobench.problems.rkhs", "cbobench.gp.kernels", "cbobench.play.block"}
+    assert names >= {
+        "cbobench.problems.rkhs.functions",
+        "cbobench.gp.kernels",
+        "cbobench.play.block",
+    }
     others = ("report", "sweep", "cli", "page", "algorithms.scbo", "problems.literature")
     assert not [name for name in names if name.startswith(tuple(f"cbobench.{n}" for n in others))]
     assert "cbobench" not in names
@@ -85,7 +89,10 @@ def test_a_problem_has_a_hash_without_methods_and_round_loop(project):
     assert source.source_hash("mine:Mine") != before
 
 
-PLAIN = "from cbobench.problems.rkhs import RKHS1D\n\n\nclass Mine(RKHS1D):\n    FACTOR = {}\n"
+PLAIN = (
+    "from cbobench.problems.rkhs.functions import RKHS1D\n\n\n"
+    "class Mine(RKHS1D):\n    FACTOR = {}\n"
+)
 LAZY = (
     "def __getattr__(name):\n    import importlib\n    return "
     "getattr(importlib.import_module('lib.base'), name)\n"
@@ -223,7 +230,7 @@ def test_an_edit_makes_stale(project, case):
 @pytest.mark.parametrize(
     ("text", "reached"),
     [
-        ("from cbobench import PROBLEMS\n", "cbobench.problems.literature"),
+        ("from cbobench import PROBLEMS\n", "cbobench.problems.formulas.literature"),
         ("from cbobench.algorithms import ALGORITHMS\n", "cbobench.opponents.nomad"),
         ("import cbobench\n", "cbobench.algorithms.scbo"),
         ("from cbobench import *\n", "cbobench.algorithms.safe"),
@@ -274,7 +281,9 @@ def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):
 
 def test_every_base_and_spelling_begins_a_closure(project):
     project({"face.py": "from mine import Mine\n", "mine.py": PLAIN.format(1)})
-    assert {"face", "mine", "cbobench.problems.rkhs"} <= set(source.closure("face:Mine", "random"))
+    assert {"face", "mine", "cbobench.problems.rkhs.functions"} <= set(
+        source.closure("face:Mine", "random")
+    )
 
 
 OF_SIMULATORS = {f"cbobench.problems.{name}" for name in ("simulated", "simulator")}

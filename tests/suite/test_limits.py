@@ -268,7 +268,7 @@ def test_the_page_on_security_tells_the_limits():
 SIMULATOR = """
 import numpy as np
 from pathlib import Path
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 
 class Slow(Simulator):
     low, high, m, noisy = (0.0,), (1.0,), 1, False

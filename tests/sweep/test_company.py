@@ -104,7 +104,7 @@ def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write
 def test_whose_code_a_pair_plays():
     assert find_company("rkhs-1d", "cei") == Company()
     assert find_company("mine.tasks:Task", "cei") == Company(frozenset({"mine"}))
-    assert find_company("cbobench.problems.rkhs:RKHS", "cei") == Company()
+    assert find_company("cbobench.problems.rkhs.functions:RKHS", "cei") == Company()
     assert find_company("rkhs-1d", "optuna-tpe") == Company(libraries=frozenset({"optuna"}))
 
 

@@ -16,7 +16,7 @@ from cbobench.call import Call
 from cbobench.params import param
 from cbobench.play import play as plays
 from cbobench.play.block import start
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.sweep import dry_run
 from cbobench.sweep.plan import plan
 from cbobench.watcher import SILENT

@@ -21,8 +21,8 @@ from cbobench.errors import CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
-from cbobench.problems import simulator
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators import simulator
+from cbobench.problems.simulators.simulator import Simulator
 from cbobench.sweep import counter as counters
 from cbobench.sweep import progress
 from cbobench.sweep.counter import RoundCounter

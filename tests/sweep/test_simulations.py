@@ -18,8 +18,8 @@ import cbobench
 from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.problems import simulator
-from cbobench.problems.simulated import SimulationResult
+from cbobench.problems.simulators import simulator
+from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results import simulations
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.manifest import DIGEST
@@ -40,7 +40,7 @@ CODE = """
 import signal
 from dataclasses import dataclass
 from cbobench.params import param
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators.simulator import Simulator
 
 CALLS = []
 FAILED = []
@@ -263,8 +263,8 @@ QUIET = """
 import os, time
 from dataclasses import dataclass
 from pathlib import Path
-from cbobench.problems import simulator
-from cbobench.problems.simulator import Simulator
+from cbobench.problems.simulators import simulator
+from cbobench.problems.simulators.simulator import Simulator
 
 simulator.SLOW = 0.0  # in workers, too, which may be fresh interpreters; the fixture restores it here
 PLACE = Path("calls")

@@ -22,8 +22,8 @@ import numpy as np
 
 from cbobench.gp.actions import Finite
 from cbobench.params import param
-from cbobench.problems.pocket import FeasiblePocket
-from cbobench.problems.rkhs import RKHS1D
+from cbobench.problems.rkhs.pocket import FeasiblePocket
+from cbobench.problems.rkhs.functions import RKHS1D
 
 ROUND = 20
 

@@ -1,0 +1,1 @@
+"""Problems given by formulas on a box, with their reference optima."""

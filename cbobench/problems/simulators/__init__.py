@@ -1,0 +1,1 @@
+"""Problems given by a simulator that is run at each action."""

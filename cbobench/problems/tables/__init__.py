@@ -1,0 +1,1 @@
+"""Problems given by tables: readings per arm, and measured configurations."""

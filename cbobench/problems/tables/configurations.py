@@ -1,0 +1,435 @@
+"""Tables of configurations: one row per measured configuration, columns by role (inputs, objective,
+constraints).
+
+Rows with equal inputs are repetitions of one configuration: f and g are their means, and a round's
+noise is one of them drawn at random, as tabular benchmarks do (NAS-Bench-101: Ying et al. 2019).
+One draw serves f and every g_j, so that what one measurement ties together stays together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.actions import LARGEST, Finite
+from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
+from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
+from cbobench.problems.channels import AdditiveNoise
+from cbobench.problems.tables.columns import spreads, units_of, write_number
+from cbobench.problems.tables.failures import FailureRule
+from cbobench.problems.tables.inputs import InputSpace
+from cbobench.problems.values import name_functions
+from cbobench.rng import Draws, Streams, standard_normal, uniform
+from cbobench.words import count_noun, list_names
+
+DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
+BOUNDS = {"at_most": 1.0, "at_least": -1.0}
+LEAST_UNIT = 1e-100  # what is divided by less may overflow
+UNITLESS = "without a unit"
+"""In a problem's note, of a constraint whose bound is 0: how much it is violated has no measure."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One function of the problem, read off a column: sign · (value - bound).
+
+    Attributes:
+        column: its name.
+        sign: 1, or -1 where the column is minimised or has to be at least the bound.
+        bound: in the column's units; 0 for the objective.
+        noise: stated standard deviation of an observation in the column's units, None where none is
+            stated.
+        unit: the stated unit of a simulator's constraint, None where none is stated.
+    """
+
+    column: str
+    sign: float
+    bound: float = 0.0
+    noise: float | None = None
+    unit: float | None = None
+
+    @property
+    def requirement(self) -> str:
+        """What it asks for."""
+        return (
+            f"{self.column} {'at most' if self.sign > 0 else 'at least'} {write_number(self.bound)}"
+        )
+
+
+def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
+    """The objective: a column's name (maximised), or {maximise: name}, {minimise: name}.
+
+    Raises:
+        Misuse: anything else.
+    """
+    if isinstance(declaration, str):
+        return Rule(declaration, 1.0)
+    if (
+        not isinstance(declaration, Mapping)
+        or len(declaration) != 1
+        or not all(isinstance(name, str) for name in declaration.values())
+    ):
+        raise Misuse(
+            f"objective is {show(declaration)}; allowed: a column's name (maximised), or "
+            "{minimise: NAME}"
+        )
+    ((direction, name),) = declaration.items()
+    if direction not in DIRECTIONS:
+        raise unknown("direction", direction, ("maximise", "minimise"), location="objective: ")
+    return Rule(name, DIRECTIONS[direction])
+
+
+def constraints_of(
+    declarations: Mapping[str, Any], further: Literal["noise", "unit"] = "noise"
+) -> list[Rule]:
+    """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its
+    `noise`, or of a simulator its `unit`, if that is stated.
+
+    Raises:
+        Misuse: anything else, or none.
+    """
+    rules = []
+    for column, bounds in declarations.items():
+        label = f"constraints: {show(column)}"
+        if not isinstance(bounds, Mapping) or not bounds.keys() & BOUNDS:
+            raise Misuse(
+                f"{label} is {show(bounds)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} "
+                "or both"
+            )
+        for key, value in bounds.items():
+            if key not in (*BOUNDS, further):
+                raise unknown("key", key, [*BOUNDS, further], location=f"{label}: ")
+            deviation(value, f"{label}: {key}", least=-np.inf if key in BOUNDS else 0.0)
+        if (unit := bounds.get("unit", 1.0)) <= LEAST_UNIT:
+            raise Misuse(f"{label}: unit is {unit}; it must be above {LEAST_UNIT}")
+        stated = {further: bounds.get(further)}
+        rules += [
+            Rule(column, BOUNDS[key], float(bounds[key]), **stated)
+            for key in BOUNDS
+            if key in bounds
+        ]
+    if not rules:
+        raise Misuse(
+            "constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}"
+        )
+    return rules
+
+
+def plain_rules(m: int) -> list[Rule]:
+    """The columns f, g_1, ..., g_m."""
+    return [Rule(name, 1.0) for name in name_functions(m)]
+
+
+def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
+    """What f and g are in the user's words, in units of the columns', 1 + m of them (None: it has
+    none).
+    """
+    objective, *limits = rules
+    f = objective.column if objective.sign > 0 else f"minus {objective.column}"
+    requirements = [
+        f"{rule.requirement} {UNITLESS if unit is None else f'in units of {unit:.4g}'}"
+        for rule, unit in zip(limits, units[1:], strict=True)
+    ]
+    return f"f = {f}; g: {list_names(requirements)}"
+
+
+def deviation(value: Any, label: str, least: float = 0.0) -> float:
+    """A finite number of at least `least`. Raises `Misuse` for anything else."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not np.isfinite(value)
+        or value < least
+    ):
+        above = "" if least == -np.inf else f" of at least {least:g}"
+        raise Misuse(f"{label} is {show(value)}; it must be a finite number{above}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows of a table by configuration.
+
+    Attributes:
+        rows: the columns of the rules as they were read, (rows, 1 + m), those of a configuration
+            one after the other.
+        counts: how many rows each configuration has, (n,).
+        points: coordinates in the unit cube, (n, d).
+        names: a name per configuration.
+        origin: of each configuration, its first row in the table, (n,).
+        firsts: of every input the first of its coordinates.
+    """
+
+    rows: Array
+    counts: NDArray[np.intp]
+    points: Array
+    names: tuple[str, ...]
+    origin: NDArray[np.intp]
+    firsts: NDArray[np.intp]
+
+    @cached_property
+    def failed(self) -> NDArray[np.bool_]:
+        """Which rows lack a value, (rows,)."""
+        return np.asarray(np.isnan(self.rows).any(axis=1))
+
+    @cached_property
+    def first(self) -> NDArray[np.intp]:
+        """The first row of each configuration, (n,)."""
+        return np.asarray(self.counts.cumsum() - self.counts)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether any configuration has two rows."""
+        return bool((self.counts > 1).any())
+
+    @property
+    def scattered(self) -> bool:
+        """Whether any configuration has two rows that differ; two that failed do not."""
+        firsts = np.repeat(self.rows[self.first], self.counts, axis=0)
+        return not np.array_equal(self.rows, firsts, equal_nan=True)
+
+    def means(self, values: Array) -> Array:
+        """Means (n, p) of values of the rows (rows, p)."""
+        return np.asarray(np.add.reduceat(values, self.first, axis=0) / self.counts[:, None])
+
+    @staticmethod
+    def of(rows: Array, points: Array, names: Sequence[str], firsts: NDArray[np.intp]) -> Measured:
+        """Rows grouped by equal points, configurations in the order in which they first appear.
+
+        Args:
+            rows: (rows, 1 + m).
+            points: of every row, (rows, d).
+            names: of every row's configuration.
+            firsts: of the coordinates.
+        """
+        _, first, which = np.unique(points, axis=0, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.intp)
+        rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+        which = rank[which.reshape(-1)]
+        order, first = np.argsort(which, kind="stable"), np.sort(first)
+        return Measured(
+            rows[order],
+            np.bincount(which),
+            points[first],
+            tuple(names[i] for i in first),
+            first,
+            firsts,
+        )
+
+
+class MeasuredRows(Channel):
+    """Feedback from one of the rows of the configuration that is played, drawn at random each
+    round.
+
+    One uniform number per round and replicate, whatever is played.
+
+    Attributes:
+        failed: rows without a value that were drawn so far, (S,).
+    """
+
+    def __init__(self, measured: Measured, values: Array, streams: Streams) -> None:
+        self.measured, self.values = measured, values
+        self.draws = Draws(streams.role("rows"), uniform)
+        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
+
+    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+        counts = self.measured.counts[actions]
+        row = self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)
+        self.failed += self.measured.failed[row]
+        observed = self.values[row]
+        return Feedback(observed[:, 0], observed[:, 1:])
+
+
+@dataclass(frozen=True)
+class ConfigurationModel:
+    """How learners model measured configurations.
+
+    Attributes:
+        kernel, lengthscale: on the unit cube.
+        covariance: of the configurations, (n, n), in their place.
+    """
+
+    kernel: StationaryName
+    lengthscale: float
+    covariance: Array | None = None
+
+
+class Configurations(Problem):
+    """A finite problem of measured configurations; `table` with `layout: configurations` is the one
+    of suites.
+
+    Args:
+        measured: the table.
+        rules: the objective, then the constraints.
+        noise: standard deviations of Gaussian noise in the columns' units, (1 + m,), or None: rows
+            are drawn.
+        model: of the learners.
+        scaled: f shifted to mean 0, f and every g_j divided by their standard deviations over the
+            configurations.
+        seed_size: how many random feasible configurations a safe method may start from.
+        on_failure: what a row without a value counts as; a configuration of which most rows have
+            none counts as that.
+
+    Attributes:
+        space: the configurations by typed inputs, if the table has types.
+
+    Raises:
+        Misuse: no feasible configuration, too many of them, or an objective that never changes.
+    """
+
+    seed_independent = True
+    space: InputSpace | None = None
+
+    def __init__(
+        self,
+        measured: Measured,
+        rules: Sequence[Rule],
+        noise: Array | None,
+        model: ConfigurationModel,
+        scaled: bool = True,
+        seed_size: int = 5,
+        on_failure: FailureRule | None = None,
+    ) -> None:
+        self.measured, self.rules, self.noise = measured, list(rules), noise
+        self.model, self.seed_size = model, seed_size
+        signs, bounds = (
+            np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound")
+        )
+        # (f, g_1, ...) of every row, in the columns' units
+        row_values = signs * (measured.rows - bounds)
+        means = measured.means(row_values)
+        # A failed row counts as the worst of those that were measured, so these are needed first.
+        if measured.failed.any():
+            worst = (on_failure or FailureRule()).values_of(row_values[~measured.failed])
+            row_values[measured.failed] = worst
+            means = measured.means(np.where(measured.failed[:, None], 0.0, row_values))
+            # share of the rows that have values
+            good = measured.means((~measured.failed[:, None]).astype(np.float64))
+            # The floor only avoids a division by 0: where fewer than half have values, `worst`
+            # takes their place.
+            means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
+        self.refuse(means)
+        # Units are those of the means: noise that is drawn must not change what a unit is.
+        self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
+        if scaled:
+            self.shift[0], self.divisor = means[:, 0].mean(), units_of(means)
+        self.values = (row_values - self.shift) / self.divisor
+        self.means = (
+            measured.means(self.values)
+            if not measured.failed.any()
+            else (means - self.shift) / self.divisor
+        )
+
+    def refuse(self, means: Array) -> None:
+        """Raises `Misuse` for means (n, 1 + m) that make no problem."""
+        n, rules = len(means), self.rules
+        if n > LARGEST:
+            raise Misuse(f"{n:,} configurations; allowed: {LARGEST:,}; take some of them")
+        if n < 2:
+            raise Misuse("all rows are one configuration: nothing to choose; name more inputs")
+        if not spreads(means[:, :1])[0]:
+            raise Misuse(
+                f"objective {rules[0].column!r} is the same in all {n} configurations: nothing "
+                "to choose"
+            )
+        feasible = self.settle(means[:, 1:]) <= 0
+        if not feasible.all(axis=1).any():
+            least = means[:, 1:].min(axis=0)
+            hardest = np.argsort(feasible.sum(axis=0), kind="stable")
+            summaries = [
+                f"{rules[1 + j].requirement}: {int(feasible[:, j].sum()):,} of {n:,}, "
+                f"best {rules[1 + j].bound + rules[1 + j].sign * least[j]:.6g}"
+                for j in hardest
+            ]
+            listed = list_names(summaries, between="; ")
+            raise Misuse(
+                f"no feasible configuration: none keeps all constraints ({listed}); move a bound"
+            )
+
+    @cached_property
+    def actions(self) -> Finite:
+        points, names = self.measured.points, self.measured.names
+        model = self.model
+        if model.covariance is not None:
+            finite = Finite(model.covariance, points, "given", names)
+        else:
+            finite = Finite.at(
+                points, stationary(model.kernel, model.lengthscale), model.kernel, names
+            )
+        finite.space, finite.firsts = self.space, self.measured.firsts
+        return finite
+
+    @property
+    def constraints(self) -> int:
+        return len(self.rules) - 1
+
+    @property
+    def kernel_is_known(self) -> bool:  # type: ignore[override]
+        return self.model.covariance is not None
+
+    @cached_property
+    def _facts(self) -> tuple[Array, Array]:
+        """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual (see
+        `TabularProblem`).
+        """
+        norm = smooth_norm(self.actions.covariance, self.means.T)
+        if self.noise is not None:
+            return norm, self.noise / self.divisor
+        return norm, np.abs(self._residual[~self.measured.failed]).max(axis=0)
+
+    @property
+    def _residual(self) -> Array:
+        """Of every row, (rows, 1 + m): its values minus the means of its configuration."""
+        return self.values - np.repeat(self.means, self.measured.counts, axis=0)
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+        drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
+        failed_share = self.measured.means(self.measured.failed[:, None].astype(np.float64))
+        by_chance = self.noise is None and bool(((failed_share > 0) & (failed_share < 1)).any())
+        return replace(
+            drawn, units=(float(self.shift[0]), float(self.divisor[0])), fails_by_chance=by_chance
+        )
+
+    def describe_objective(self) -> Objective:
+        return self.rules[0].column, 0.0, self.rules[0].sign
+
+    def measured_in(self) -> tuple[Sequence[Rule], Array, Array]:
+        return self.rules, self.shift, self.divisor
+
+    def note(self) -> str:
+        summary = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
+        failed_rows = int(self.measured.failed.sum())
+        summary += (
+            f", {failed_rows:,} of {count_noun(len(self.values), 'row')} failed"
+            if failed_rows
+            else ""
+        )
+        summary += (
+            f", {count_noun(len(self.values), 'row')} of "
+            f"{count_noun(len(self.means), 'configuration')}"
+        )
+        return f"{describe_rules(self.rules, self.divisor.tolist())}; {summary}"
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        if self.noise is None or (
+            self.measured.failed.any() and not self.measured.scattered and not self.noise.any()
+        ):
+            return MeasuredRows(self.measured, self.values, streams)
+        draws = Draws(streams.role("noise"), standard_normal, (1 + self.constraints,))
+        return AdditiveNoise(instances, instances.noise, draws)
+
+    def pooled(self) -> Array:
+        """Standard deviations (1 + m,) of the rows about the means of their configurations, in the
+        columns' units.
+        """
+        good = ~self.measured.failed
+        free = int(good.sum()) - len(self.means)
+        return np.asarray(
+            np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor
+        )

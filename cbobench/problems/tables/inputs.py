@@ -1,0 +1,566 @@
+"""Typed inputs of simulators and tables: floats, whole numbers and categories, as a finite set of
+configurations.
+
+A whole number has one coordinate, at its value; a category has one coordinate per choice, so that
+any two choices are equally far apart. A model on these coordinates is one whose kernel rounds and
+encodes inside (Garrido-Merchán & Hernández-Lobato 2020), and no configuration stands for another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
+from cbobench.gp.box_actions import sobol
+from cbobench.gp.kernels import Array
+from cbobench.params import LARGEST
+from cbobench.problems.tables.columns import (
+    ASIDE,
+    encode_categories,
+    find_firsts,
+    find_text,
+    is_number,
+    is_numeric,
+    write_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KINDS = ("float", "int", "choice")
+# significant digits of a float of a wide range, so that a configuration can be printed and typed
+DIGITS = 6
+MOST = 2**53  # largest whole number that a float holds, with all below it
+WHOLE = re.compile(r"[-+]?\d{1,100}")
+Configuration = dict[str, Any]
+
+
+def _without_numpy(value: Any) -> Any:
+    """Return NumPy's scalars, alone or in a tuple, as Python's."""
+    if type(value) is tuple:
+        return tuple(_without_numpy(element) for element in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_plain(element) for element in value)
+    return value is None or (isinstance(value, str | int | float) and value == value)
+
+
+def _stored(value: Any) -> Any:
+    return (
+        str(value)
+        if isinstance(value, tuple) or (isinstance(value, float) and math.isinf(value))
+        else value
+    )
+
+
+@dataclass(frozen=True)
+class InputType:
+    """One input.
+
+    Attributes:
+        name: what the user calls it.
+        kind: "float", "int" or "choice".
+        low, high: its range; 0 and the number of choices less one.
+        log: whether it is scaled by its logarithm.
+        choices: of a category.
+    """
+
+    name: str
+    kind: str
+    low: float
+    high: float
+    log: bool = False
+    choices: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, declaration: Any) -> InputType:
+        """Read {"int": [32, 512], "log": True}, {"float": [1e-4, 0.1]} or {"choice": ["relu",
+        "tanh"]}.
+
+        Raises:
+            Misuse: anything else.
+        """
+        label = f"inputs: {show(name)}"
+        if not isinstance(declaration, Mapping) or len({*declaration} & {*KINDS}) != 1:
+            raise Misuse(
+                f"{label} is {show(declaration)}; allowed: {{float: [low, high]}}, {{int: [low, "
+                "high]} or {choice: [values]}, with log: true if it is scaled so"
+            )
+        for key in declaration:
+            if key not in (*KINDS, "log"):
+                raise unknown("key", key, (*KINDS, "log"), location=f"{label}: ")
+        # A list first, as all that follows looks into it.
+        kind = next(key for key in KINDS if key in declaration)
+        values, log = declaration[kind], declaration.get("log", False)
+        if not isinstance(values, list | tuple):
+            raise Misuse(f"{label}: {kind} is {show(values)}; it must be a list")
+        values = [_without_numpy(value) for value in values]
+        if kind == "choice":
+            cls._check_choices(values, label)
+            if log:
+                raise Misuse(f"{label}: choice is {show(values)}; give the values without log")
+            return cls(name, kind, 0, len(values) - 1, False, tuple(values))
+        # Coordinates divide by the range and take its logarithm,
+        # and a float holds whole numbers up to `MOST` only.
+        numbers = all(
+            isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST
+            for v in values
+        )
+        if len(values) != 2 or not numbers or not values[0] < values[1]:
+            raise Misuse(
+                f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high"
+            )
+        if kind == "int" and any(v != int(v) or abs(v) > MOST for v in values):
+            raise Misuse(
+                f"{label}: int is {show(values)}; the ends must be whole numbers of at most "
+                f"{MOST:,}"
+            )
+        if log and values[0] <= 0:
+            raise Misuse(
+                f"{label}: log of {values[0]:g} does not exist; begin above 0, or leave log out"
+            )
+        return cls(name, kind, values[0], values[1], bool(log))
+
+    @staticmethod
+    def _check_choices(values: Sequence[Any], label: str) -> None:
+        """Raises `Misuse` for choices that cannot be compared, stored and read."""
+        for value in values:
+            if not _is_plain(value):
+                raise Misuse(
+                    f"{label}: choice holds {show(value)} ({type(value).__name__}); allowed: text, "
+                    "numbers, True, False, None and tuples of them; name it by a text, and look "
+                    "that up in simulate"
+                )
+            refuse_strange(str(value), f"{label}: choice", lines=True)
+        if len(values) < 2:
+            raise Misuse(
+                f"{label}: choice is {show(values)}; give two or more different values, or leave "
+                "the input out"
+            )
+        for a, b in itertools.combinations(values, 2):
+            if a == b or str(a) == str(b):
+                why = "are equal" if a == b else "look alike in tables"
+                quote = (
+                    ""
+                    if isinstance(a, str) or isinstance(b, str)
+                    else ", or quote what is text, such as '1.10'"
+                )
+                raise Misuse(
+                    f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different "
+                    f"values{quote}"
+                )
+
+    @property
+    def range(self) -> str:
+        """Its ends in words."""
+        return f"{write_number(self.low)} to {write_number(self.high)}"
+
+    @property
+    def count(self) -> int | None:
+        """Number of values; None of a float."""
+        return None if self.kind == "float" else int(self.high - self.low) + 1
+
+    def values(self) -> list[Any]:
+        """All values of a whole number or a category."""
+        return (
+            list(self.choices)
+            if self.kind == "choice"
+            else list(range(int(self.low), int(self.high) + 1))
+        )
+
+    def at(self, unit: Array) -> list[Any]:
+        """Values at coordinates in [0, 1), (n,): equally many of each whole number or choice,
+        unless it is log.
+        """
+        if self.kind == "float":
+            largest = max(abs(self.low), abs(self.high))
+            # Of a range that is narrow beside its ends, six digits would be one value, or lie
+            # outside.
+            digits = DIGITS + max(0, math.ceil(math.log10(largest / (self.high - self.low))) - 2)
+            rounded = (
+                float(f"{value:.{digits}g}") for value in self._stretch(unit, self.low, self.high)
+            )
+            return [min(max(value, self.low), self.high) for value in rounded]
+        wide = self._stretch(unit, self.low - 0.5, self.high + 0.5)
+        index = np.clip(np.round(wide), self.low, self.high).astype(int).tolist()
+        return [self.choices[i] for i in index] if self.kind == "choice" else index
+
+    def _stretch(self, unit: Array, low: float, high: float) -> Array:
+        if self.log:
+            return np.asarray(np.exp(math.log(low) + unit * (math.log(high) - math.log(low))))
+        return low + unit * (high - low)
+
+    def encode(self, values: Sequence[Any]) -> Array:
+        """Coordinates of values: (n, 1) in [0, 1], or (n, choices) at a distance of 1 from one
+        another.
+        """
+        if self.kind == "choice":
+            return encode_categories(
+                [self.choices.index(value) for value in values], len(self.choices)
+            )
+        x = np.array(values, dtype=np.float64)[:, None]
+        if self.log:
+            return np.asarray(
+                (np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
+            )
+        return (x - self.low) / (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class InputSpace:
+    """Configurations of typed inputs.
+
+    Attributes:
+        types: in the user's order.
+        configurations: all of them, or some if there are too many.
+        points: their coordinates, (n, d).
+
+    Class attributes:
+        measured: whether a method is told which configuration was played in the place of the one it
+            suggested. If not, the result is told as that of the suggested one, which it is but for
+            rounding.
+    """
+
+    measured: ClassVar[bool] = False
+
+    types: tuple[InputType, ...]
+    configurations: tuple[Configuration, ...]
+    points: Array
+
+    @classmethod
+    def of(cls, declarations: Any, most: int) -> InputSpace:
+        """Read a class's `inputs`; at most `most` configurations.
+
+        All of them if no input is a float and they are not more; else those at the first points of
+        a Sobol sequence.
+
+        Raises:
+            Misuse: `InputType.of`; no inputs.
+        """
+        named = isinstance(declarations, Mapping) and all(
+            isinstance(name, str) and name for name in declarations
+        )
+        if not named or not declarations:
+            raise Misuse(
+                f"inputs is {show(declarations)}; give a mapping of names to types, {{'width': "
+                "{'int': [32, 512]}}"
+            )
+        types = tuple(InputType.of(name, declaration) for name, declaration in declarations.items())
+        counts = [input_type.count for input_type in types]
+        total = math.prod(count or most + 1 for count in counts)
+        if total <= most:
+            combinations = list(itertools.product(*(input_type.values() for input_type in types)))
+        else:
+            unit = sobol(len(types), most)
+            columns = [input_type.at(unit[:, i]) for i, input_type in enumerate(types)]
+            # Different points of the sequence may round to one configuration.
+            combinations = list(dict.fromkeys(zip(*columns, strict=True)))
+        columns = [list(column) for column in zip(*combinations, strict=True)]
+        parts = [
+            input_type.encode(column) for input_type, column in zip(types, columns, strict=True)
+        ]
+        configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
+        return cls(types, tuple(configurations), np.concatenate(parts, axis=1))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the inputs."""
+        return [input_type.name for input_type in self.types]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every configuration is one of them."""
+        played = len(self.configurations)
+        return math.prod(input_type.count or played + 1 for input_type in self.types) == played
+
+    @property
+    def firsts(self) -> NDArray[np.intp]:
+        """Of every input the first of its coordinates."""
+        return find_firsts([len(input_type.choices) or 1 for input_type in self.types])
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Values of every input at all configurations, as a run stores them: tuples and infinities
+        as text.
+        """
+        return {
+            name: [_stored(configuration[name]) for configuration in self.configurations]
+            for name in self.names
+        }
+
+    def code(self, configuration: Mapping[str, Any]) -> Configuration:
+        """Return the values by name, of a category the number of its choice: libraries cast and
+        compare them.
+        """
+        choices = {input_type.name: input_type.choices for input_type in self.types}
+        return {
+            name: c.index(configuration[name]) if c else configuration[name]
+            for name, c in choices.items()
+        }
+
+    def decode(self, coded: Mapping[str, Any]) -> Configuration:
+        """Return the configuration that `code` gave."""
+        choices = {input_type.name: input_type.choices for input_type in self.types}
+        return {name: c[int(coded[name])] if c else coded[name] for name, c in choices.items()}
+
+    def find(self, configuration: Any, noun: str) -> int:
+        """Return the index of a configuration.
+
+        Raises:
+            Misuse: it is none of them; the nearest is named.
+        """
+        if not isinstance(configuration, Mapping) or {*configuration} != {*self.names}:
+            raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(self.names)}")
+        for input_type in self.types:
+            value = configuration[input_type.name]
+            inside = (
+                value in input_type.choices
+                if input_type.choices
+                else isinstance(value, int | float)
+            )
+            if not inside or (
+                not input_type.choices and not input_type.low <= value <= input_type.high
+            ):
+                allowed = ", ".join(map(str, input_type.choices)) or input_type.range
+                raise Misuse(f"{noun}: {input_type.name} is {show(value)}; allowed: {allowed}")
+        if (values := dict(configuration)) in self.configurations:
+            return self.configurations.index({name: values[name] for name in self.names})
+        near = self.configurations[self.nearest(values)]
+        raise Misuse(
+            f"{noun} is none of the {len(self.configurations):,} configurations played; the "
+            f"nearest is {near}"
+        )
+
+    def encode(self, configuration: Configuration) -> Array:
+        """Return coordinates (1, d) of values by name."""
+        return np.concatenate(
+            [input_type.encode([configuration[input_type.name]]) for input_type in self.types],
+            axis=1,
+        )
+
+    def nearest(self, configuration: Configuration) -> int:
+        """Return the index of the nearest configuration, in the kernel's coordinates."""
+        return self._index(self.encode(configuration))
+
+    def at(self, x: Array) -> Configuration:
+        """Return the configuration at coordinates (d,)."""
+        return self.configurations[self._index(x)]
+
+    def _index(self, x: Array) -> int:
+        return int(((self.points - x) ** 2).sum(axis=1).argmin())
+
+
+@dataclass(frozen=True)
+class MeasuredSpace(InputSpace):
+    """Configurations that were measured, of typed inputs; what lies between them, was not.
+
+    Attributes:
+        axes: the types as the coordinates are scaled: from the least to the largest measured
+            number, choices in the order of their coordinates.
+    """
+
+    measured: ClassVar[bool] = True
+
+    axes: tuple[InputType, ...]
+
+    def encode(self, configuration: Configuration) -> Array:
+        return np.concatenate(
+            [axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1
+        )
+
+    def take(self, rows: Any) -> MeasuredSpace:
+        """Return some of the rows."""
+        return MeasuredSpace(
+            self.types, tuple(self.configurations[i] for i in rows), self.points[rows], self.axes
+        )
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """What a table's parameters say of its inputs.
+
+    Attributes:
+        names: of the columns.
+        log, one_hot, amounts: names of those that are logarithms, categories, and amounts.
+        types: of every column; () where only names are given.
+    """
+
+    names: tuple[str, ...]
+    log: Collection[str]
+    one_hot: Collection[str]
+    amounts: Collection[str]
+    types: tuple[InputType, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Sequence[str] | Mapping[str, Any],
+        log: Collection[str],
+        one_hot: Collection[str],
+        amounts: Collection[str],
+    ) -> InputColumns:
+        """Read `inputs`, names or a mapping of names to types, beside the options that say the same
+        by lists of names.
+
+        Raises:
+            Misuse: no type (`InputType.of`), or an option that contradicts one.
+        """
+        if not isinstance(inputs, Mapping):
+            return cls(tuple(inputs), log, one_hot, amounts)
+        types = tuple(InputType.of(name, declaration) for name, declaration in inputs.items())
+        for option, names in (("log", log), ("one_hot", one_hot), ("amounts", amounts)):
+            if names:
+                raise Misuse(f"inputs has types, which say what {option} does; leave {option} out")
+        numbers = [t for t in types if t.kind != "choice"]
+        return cls(
+            tuple(inputs),
+            [t.name for t in numbers if t.log],
+            [t.name for t in types if t.kind == "choice"],
+            [t.name for t in numbers],
+            types,
+        )
+
+    def in_order(self, columns: Sequence[str]) -> InputColumns:
+        """Return the same with typed inputs in the order of the file's columns.
+
+        A mapping has no order (cells that differ in it alone are one cell), but plays of some
+        libraries depend on it.
+        """
+        if not self.types:
+            return self
+        types = tuple(sorted(self.types, key=lambda t: list(columns).index(t.name)))
+        return InputColumns(
+            tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types
+        )
+
+    def space(self, frame: pd.DataFrame, points: Array, source: str) -> MeasuredSpace | None:
+        """Return the rows as configurations of the types; None where there are no types.
+
+        Args:
+            frame: the input columns.
+            points: the rows' coordinates, (rows, d).
+
+        Raises:
+            Misuse: a value outside its type; a choice that no row has.
+        """
+        if not self.types:
+            return None
+        columns, axes = [], []
+        for t in self.types:
+            cells = frame[t.name].tolist()
+            if t.kind == "choice":
+                levels = _find_choices(t, cells, source)
+                # The order in which `categories` makes coordinates of them.
+                axes.append(
+                    InputType(
+                        t.name,
+                        t.kind,
+                        t.low,
+                        t.high,
+                        choices=tuple(levels[k] for k in sorted(levels)),
+                    )
+                )
+                columns.append([levels[text] for text in cells])
+            else:
+                numbers = [int(value) if t.kind == "int" else float(value) for value in cells]
+                axes.append(InputType(t.name, t.kind, min(numbers), max(numbers), t.log))
+                columns.append(numbers)
+        configurations = (
+            dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)
+        )
+        return MeasuredSpace(self.types, tuple(configurations), points, tuple(axes))
+
+    def check_numbers(self, frame: pd.DataFrame, source: str) -> None:
+        """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to
+        others.
+        """
+        for t in self.types:
+            if t.kind == "choice":
+                continue
+            label, column = f"{source}: input {show(t.name)}", frame[t.name]
+            if not is_numeric(column):
+                fix = f"write {{choice: [values]}} if these are categories, or {ASIDE}"
+                raise Misuse(
+                    f"{label} holds text, such as {show(find_text(column)[1])}, but inputs says "
+                    f"{t.kind}; {fix}"
+                )
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            for outside, fix in (
+                ((values < t.low) | (values > t.high), f"inputs allows {t.range}; widen it"),
+                (
+                    (values != np.round(values)) & (t.kind == "int"),
+                    "inputs says int; write float there",
+                ),
+            ):
+                rows = np.flatnonzero(outside & ~np.isnan(values))
+                if len(rows):
+                    place = f"row {rows[0] + 1}"
+                    raise Misuse(
+                        f"{label}, {place} is {write_number(values[rows[0]])}, but {fix}, or "
+                        "leave the row out"
+                    )
+
+
+def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str, Any]:
+    """The choice that each text of a column is: the same text, or a number or a truth that is
+    written so.
+
+    Raises:
+        Misuse: a text that is no choice, a choice that no row has, or one that several texts may
+            be, as 1.1 and 1.10.
+    """
+    # Equal texts first: a number that is written like one of them must not take its rows.
+    label, texts = f"{source}: input {show(t.name)}", dict.fromkeys(column)
+    levels = {choice: choice for choice in t.choices if isinstance(choice, str) and choice in texts}
+    for choice in t.choices:
+        if choice in levels:
+            continue
+        alike = [text for text in texts if text not in levels and _may_be(text, choice)]
+        if len(alike) > 1:
+            listed = " or ".join(map(show, alike))
+            raise Misuse(
+                f"{label}: choice holds {show(choice)}, which may be {listed} of the rows; quote "
+                f"the texts in choice, such as {show(alike[0])}"
+            )
+        if alike:
+            levels[alike[0]] = choice
+    # Neither may be left over: a row would have no category, or a category no row.
+    strange = next((text for text in texts if text not in levels), None)
+    if strange is not None:
+        by_text = [*map(str, t.choices)]
+        close = nearest(strange, by_text)
+        suggestion = f"did you mean {close!r}?; " if close else ""
+        raise Misuse(
+            f"{label}, row {[*column].index(strange) + 1} is {show(strange)}, but "
+            "inputs allows "
+            f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
+        )
+    absent = [choice for choice in t.choices if choice not in levels.values()]
+    if absent:
+        raise Misuse(
+            f"{source}: inputs: {show(t.name)}: choice holds {show(absent[0])}, which no row "
+            "has; remove it"
+        )
+    return levels
+
+
+def _may_be(text: str, choice: Any) -> bool:
+    """Whether YAML or Python, which know types, may have read this text as this choice."""
+    if choice is None:
+        return text in ("None", "null", "~")
+    if isinstance(choice, bool):
+        return text.lower() == str(choice).lower()
+    if isinstance(choice, int | float):
+        # Of whole numbers beyond 2^53, several are one float.
+        return is_number(text) and (int(text) if WHOLE.fullmatch(text) else float(text)) == choice
+    return not isinstance(choice, str) and text == str(choice)

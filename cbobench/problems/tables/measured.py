@@ -1,0 +1,156 @@
+"""Tables of real experiments, which are loaded by path and checked by hash (see `data.py`).
+
+Their files are no part of the project. Rows with equal inputs are repetitions of one configuration:
+a round reads one of them, drawn at random, and their mean is the truth that regret, optimum and
+feasibility are about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from cbobench.params import build
+from cbobench.problems import PROBLEMS
+from cbobench.problems.data import DATA_SETS, Site
+from cbobench.problems.tables.played import FromFiles
+from cbobench.problems.tables.table import UserTable
+
+LIGANDS = (
+    "P(tBu)3, P(Ph)3, AmPhos, P(Cy)3, P(o-Tol)3, CataCXium A, SPhos, dtbpf, XPhos, dppf, Xanthphos"
+)
+BASES = "NaOH(aq.), s. NaHCO3(aq.), CsF(aq.), 1M K3PO4(aq.), KOH(aq.), Cs2CO3(aq.), KOAc, None"
+ROLES: dict[str, dict[str, Any]] = {  # of the columns, as parameters of the problem `table`
+    "measured-p3ht": {
+        "inputs": {
+            f"{name} content (%)": {"float": [0, 100]} for name in ("P3HT", "D1", "D2", "D6", "D8")
+        },
+        "objective": "Conductivity (measured) (S/cm)",
+        "constraints": {"P3HT content (%)": {"at_most": 60}},
+    },
+    "measured-perovskite": {
+        "inputs": {name: {"float": [0, 1]} for name in ("CsPbI", "FAPbI", "MAPbI")},
+        "objective": {"minimise": "Instability index"},
+        "constraints": {"MAPbI": {"at_least": 0.1}},
+    },
+    "measured-agnp": {
+        "inputs": {
+            **{f"Q{name}(%)": {"float": [0, 100]} for name in ("AgNO3", "pva", "tsc", "seed")},
+            "Qtot(uL/min)": {"float": [200, 1000]},
+        },
+        "objective": {"minimise": "loss"},
+        "constraints": {"QAgNO3(%)": {"at_most": 20}},
+    },
+    "measured-crossed-barrel": {
+        "inputs": {
+            "n": {"int": [6, 12]},
+            "theta": {"float": [0, 200]},
+            "r": {"float": [1.5, 2.5]},
+            "t": {"float": [0.7, 1.4]},
+        },
+        "objective": "toughness",
+        "constraints": {"n": {"at_most": 10}},
+    },
+    "measured-suzuki": {
+        "inputs": {
+            "ligand": {"choice": LIGANDS.split(", ")},
+            "base": {"choice": BASES.split(", ")},
+            "solvent": {"choice": ["MeOH", "DMF", "MeCN", "THF"]},
+            "ligand_equivalent": {"float": [0.0625, 0.125]},
+        },
+        "objective": "objective_conversion",
+        "constraints": {"objective_selectivity": {"at_least": 90}},
+        "noise": 0.0,
+    },
+}
+
+
+@dataclass(kw_only=True)
+class MeasuredTable(FromFiles):
+    """Base of these tables."""
+
+    def prepare(self, data: Site) -> None:
+        table = build(
+            UserTable,
+            {"layout": "configurations", "rows": str(data.find(self.name)), **ROLES[self.name]},
+        )
+        table.prepare(data)
+        self.played, self.by_name = table.played, table.by_name
+
+    def identity(self) -> dict[str, Any]:
+        return {"data": DATA_SETS[self.name].sha256}
+
+
+@PROBLEMS.register("measured-p3ht")
+@dataclass(kw_only=True)
+class P3HT(MeasuredTable):
+    """Conductivity in S/cm of a polymer, P3HT, with four kinds of nanotubes, by contents in %.
+
+    The constraint is ours, not the authors': a content of P3HT of at most 60 %. Of 178 composites
+    37 were measured again, up to nine times. The file has the MIT licence (2020, MIT PVLab; the
+    repository PV-Lab/Benchmarking).
+    """
+
+    source = "Bash et al. (2021), table of Liang et al. (2021); constraint ours"
+    about = "178 composites of P3HT and nanotubes: most conductivity, at most 60 % P3HT (ours)"
+    stated_facts = ("n = 178, d = 5", "1", "121 of 178", "838.31")
+
+
+@PROBLEMS.register("measured-perovskite")
+@dataclass(kw_only=True)
+class Perovskite(MeasuredTable):
+    """Instability of mixed perovskites under light and humid heat, by the shares of three iodides.
+
+    The constraint is ours, not the authors': a share of MAPbI of at least 0.1. Of 94 mixtures 27
+    were measured again. The file has the MIT licence (2020, MIT PVLab; the repository
+    PV-Lab/Benchmarking).
+    """
+
+    source = "Sun et al. (2021), table of Liang et al. (2021); constraint ours"
+    about = "94 mixed perovskites: least instability, a share of MAPbI of at least 0.1 (ours)"
+    stated_facts = ("n = 94, d = 3", "1", "36 of 94", "-115491.5")
+
+
+@PROBLEMS.register("measured-agnp")
+@dataclass(kw_only=True)
+class SilverNanoparticles(MeasuredTable):
+    """How far a spectrum of silver nanoparticles is from the wanted one, by five flow rates.
+
+    The constraint is ours, not the authors': a flow of AgNO3 of at most 20 %. Each of 164 settings
+    was measured in 4 to 48 droplets of a reactor. The file has the MIT licence (2020, MIT PVLab;
+    the repository PV-Lab/Benchmarking).
+    """
+
+    source = "Mekki-Berrada et al. (2021), table of Liang et al. (2021); constraint ours"
+    about = "164 settings of a reactor: least loss of a spectrum, at most 20 % of AgNO3 (ours)"
+    stated_facts = ("n = 164, d = 5", "1", "71 of 164", "-0.2784042")
+
+
+@PROBLEMS.register("measured-crossed-barrel")
+@dataclass(kw_only=True)
+class CrossedBarrel(MeasuredTable):
+    """Toughness of printed crossed barrels, by number, twist, radius and thickness of struts.
+
+    The constraint is ours, not the authors': at most ten struts. Each of 600 designs was printed
+    and crushed three times. The file has the MIT licence (2020, MIT PVLab; the repository
+    PV-Lab/Benchmarking).
+    """
+
+    source = "Gongora et al. (2020), table of Liang et al. (2021); constraint ours"
+    about = "600 printed structures: most toughness, at most ten struts (ours)"
+    stated_facts = ("n = 600, d = 4", "1", "450 of 600", "39.76731")
+
+
+@PROBLEMS.register("measured-suzuki")
+@dataclass(kw_only=True)
+class Suzuki(MeasuredTable):
+    """Conversion in % of a Suzuki coupling, by ligand, its equivalents, base and solvent.
+
+    Selectivity, which was measured with it, has to be at least 90 %; the bound is ours. No reaction
+    was measured twice, so the play is without noise. The file has the MIT licence (2022, J. A.
+    Garrido Torres; the repository doyle-lab-ucla/edboplus).
+    """
+
+    source = "Garrido Torres et al. (2022), dataset B1; bound ours"
+    about = "352 Suzuki couplings of categories: most conversion, selectivity at least 90 % (ours)"
+    stated_facts = ("n = 352, d = 24", "1", "11 of 352", "84.4")

@@ -1,0 +1,410 @@
+"""The problem `table`: a user's file of readings per arm, or of measured configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.kernels import Array, StationaryName, check_covariance
+from cbobench.params import param, state
+from cbobench.problems import PROBLEMS
+from cbobench.problems.base import Problem
+from cbobench.problems.data import Site, sha256
+from cbobench.problems.tables.columns import (
+    as_numbers,
+    category_values,
+    compose,
+    coordinates,
+    numbers,
+    numeric,
+    refuse_ambiguous,
+    refuse_unnamed,
+)
+from cbobench.problems.tables.configurations import (
+    ConfigurationModel,
+    Configurations,
+    Measured,
+    Rule,
+    constraints_of,
+    deviation,
+    objective_of,
+)
+from cbobench.problems.tables.failures import FailureRule
+from cbobench.problems.tables.inputs import InputColumns
+from cbobench.problems.tables.played import FromFiles
+from cbobench.problems.tables.read import read_frame
+from cbobench.problems.tables.readings import Table, TabularProblem, correlation
+from cbobench.words import list_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROLES = {"rows": "rows", "inputs": "inputs", "objective": "objective", "limits": "constraints"}
+OF_COLUMNS = ("ignore", "inputs", "objective", "limits", "noise", "log", "one_hot", "amounts")
+"""Parameters that name columns of the file."""
+OF_READINGS = ("threshold", "mean", "R")
+OF_CONFIGURATIONS = (
+    *ROLES,
+    "noise",
+    "on_failure",
+    "kernel",
+    "lengthscale",
+    "scaled",
+    "log",
+    "one_hot",
+    "amounts",
+)[1:]
+
+
+@PROBLEMS.register("table")
+@dataclass(kw_only=True)
+class UserTable(FromFiles):
+    """A file of yours as a problem, in one of two layouts.
+
+    `layout: readings`: rows x arms (`rows`), or a mean vector with a covariance (`mean` and
+    `covariance`); f is the mean of an arm's column, g = -f + h, and the kernel the rows' empirical
+    correlation unless a covariance is given.
+
+    `layout: configurations`: one row per configuration, columns by role. `inputs` are the
+    coordinates, each scaled to [0, 1] (`log`: its logarithm; `one_hot`: categories), or a mapping
+    of names to types, such as `{minutes: {int: [1, 60]}}`, which says the same and which libraries
+    that know types are told; `objective` is maximised, `{minimise: loss}` is f = -loss; every
+    constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be on an
+    input. Rows with equal inputs are the noise of one configuration: a round reads one of them,
+    drawn at random (`noise: gaussian`: normal, with the rows' pooled spread; or stated numbers).
+    Without repetitions there is no noise, unless it is stated.
+
+    Every column has a role or stands in `ignore`; a file that could be either is refused without
+    `layout`.
+    """
+
+    source = "yours"
+    about = (
+        "your CSV or Parquet: configurations with objective and constraints, or readings (rows × "
+        "arms)"
+    )
+    stated_facts = ("finite", "any", "varies", "varies")
+
+    layout: Literal["readings", "configurations"] | None = param(
+        None, "what the rows are; null: as the other parameters say, where the file leaves no doubt"
+    )
+    rows: str | None = param(
+        None, "the file: one row per reading or per configuration, with a header"
+    )
+    ignore: list[str] | Literal["rest"] = param(
+        [], "columns without a role; rest: all that have none"
+    )
+    inputs: list[str] | dict[str, Any] = param(
+        [],
+        "columns that are a configuration's coordinates: names, or names with types, as of a "
+        "Simulator's inputs",
+    )
+    objective: str | dict[str, Any] | None = param(
+        None, "the column of f: its name, or {minimise: name}"
+    )
+    limits: dict[str, Any] = param(
+        {},
+        "by column {at_most: b}, {at_least: b} or both, and noise if it is stated",
+        called="constraints",
+    )
+    noise: Literal["rows", "gaussian"] | float | dict[str, Any] | None = param(
+        None,
+        "rows, gaussian, or standard deviations in the columns' units, by column or for all; "
+        "null: rows",
+        at_least=0,
+    )
+    kernel: StationaryName = param(
+        "matern52", "kernel of the learners' models on the inputs, unless covariance is given"
+    )
+    lengthscale: float = param(
+        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
+    )
+    scaled: bool = param(
+        True, "shift f to mean 0, divide f and every g_j by their spread over the configurations"
+    )
+    log: list[str] = param([], "inputs on a logarithmic axis")
+    one_hot: list[str] = param([], "inputs that are categories: text, or numbers that are codes")
+    amounts: list[str] = param(
+        [], "inputs whose whole numbers 0, 1, 2, ... are amounts and no codes"
+    )
+    on_failure: Literal["infeasible", "fail"] | dict[str, Any] = param(
+        "fail",
+        "a row without a finite value: fail (refuses the table), infeasible (a failed "
+        "measurement: it counts as the "
+        "worst f and g of the table, or as those stated, {f: ..., g: ...})",
+        quiet=True,
+    )
+    threshold: float = param(0.0, "h of g = -f + h, in the table's units (readings)")
+    mean: str | None = param(
+        None, "file with one numeric column (or row): the mean of every arm (readings)"
+    )
+    covariance: str | None = param(None, "file with the kernel matrix, diagonal at most 1")
+    R: float | None = param(
+        None, "noise constant R; null takes the largest residual of the rows (readings)", above=0.0
+    )
+    seed_size: int = param(
+        5, "how many random feasible actions a safe method may start from", at_least=1
+    )
+
+    hashes: dict[str, str] = state()
+
+    @property
+    def arranged(self) -> str | None:
+        """The layout, as far as the parameters say."""
+        if self.layout is None and (self.inputs or self.objective or self.limits):
+            return "configurations"
+        return "readings" if self.layout is None and self.mean is not None else self.layout
+
+    def validate(self) -> None:
+        for name in OF_COLUMNS:
+            setattr(self, name, compose(getattr(self, name)))
+        layout = self.arranged
+        alien = {"readings": OF_CONFIGURATIONS, "configurations": OF_READINGS}.get(layout or "", ())
+        blank = type(self)()
+        for name in alien:
+            if getattr(self, name) != getattr(blank, name):
+                word = ROLES.get(name, name)
+                raise Misuse(
+                    f"{word} is no parameter of layout: {layout}; leave it out, or write the "
+                    "other layout"
+                )
+        if layout == "configurations":
+            lacking = [word for name, word in ROLES.items() if not getattr(self, name)]
+            if lacking:
+                raise Misuse(
+                    f"layout: configurations needs {lacking[0]}; write rows: FILE, inputs: "
+                    "[columns], "
+                    "objective: column, constraints: {column: {at_most: number}}"
+                )
+            self._input_columns()
+            return
+        if (self.rows is None) == (self.mean is None):
+            raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
+        if self.mean is not None and (self.covariance is None or self.R is None):
+            raise Misuse(
+                "mean: FILE also needs covariance: FILE and R (the noise standard deviation)"
+            )
+
+    def _input_columns(self) -> InputColumns:
+        return InputColumns.of(self.inputs, self.log, self.one_hot, self.amounts)
+
+    def identity(self) -> dict[str, Any]:
+        return self.hashes
+
+    def prepare(self, data: Site) -> None:
+        paths = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
+        self.by_name = None
+        files = {name: data.resolve(file) for name, file in paths.items() if file is not None}
+        categories = self._input_columns().one_hot
+        frames = {name: read_frame(file, name, categories) for name, file in files.items()}
+        self.hashes = {name: sha256(file) for name, file in files.items()}
+        # What may be left out is of any file, so that it is checked before the layout is known.
+        if self.ignore != "rest":
+            columns = {column for frame in frames.values() for column in frame.columns}
+            for name in self.ignore:
+                if name not in columns:
+                    raise unknown("column", name, columns, location="ignore: ")
+        sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
+        if self.arranged == "configurations":
+            self.played = played = self._configurations(frames, sources)
+            is_stated = self.noise is not None or any(
+                rule.noise is not None for rule in played.rules
+            )
+            if not is_stated and not played.measured.scattered:
+                why = "no configuration repeats, so it is played without noise"
+                if played.measured.repeated:
+                    why = f"{played.note().rpartition('; ')[2]}: equal inputs have equal values"
+                data.watcher.note(
+                    f"{sources['rows']}: {why}; if measurements "
+                    "scatter, state noise: {column: deviation}, else noise: 0"
+                )
+            return
+        if self.ignore == "rest":
+            raise Misuse(
+                "ignore: rest is for layout: configurations; name the columns to leave out"
+            )
+        tables = {
+            name: numeric(
+                frame.drop(columns=[c for c in frame.columns if c in self.ignore]), sources[name]
+            )
+            for name, frame in frames.items()
+        }
+        if self.arranged is None:
+            refuse_ambiguous(tables["rows"], sources["rows"])
+        self.played = self._readings(tables)
+
+    def _covariance(self, frames: dict[str, pd.DataFrame], n: int, noun: str) -> Array | None:
+        if "covariance" not in frames:
+            return None
+        matrix = check_covariance(frames["covariance"].to_numpy(dtype=np.float64), "covariance")
+        if len(matrix) != n:
+            raise Misuse(f"covariance has shape {matrix.shape}, but there are {n} {noun}")
+        return matrix
+
+    def _readings(self, frames: dict[str, pd.DataFrame]) -> Problem:
+        if "rows" in frames:
+            rows = frames["rows"].to_numpy(dtype=np.float64)
+            mean, names = rows.mean(axis=0), tuple(frames["rows"].columns)
+            covariance = self._covariance(frames, len(mean), "arms")
+            covariance = correlation(rows, "rows") if covariance is None else covariance
+        else:
+            rows, mean = None, frames["mean"].to_numpy(dtype=np.float64).reshape(-1)
+            names = tuple(f"arm {i}" for i in range(len(mean)))
+            covariance = self._covariance(frames, len(mean), "arms")
+            assert covariance is not None
+        problem = TabularProblem()
+        problem.R, problem.seed_size = self.R, self.seed_size
+        problem.take(Table(mean, covariance, rows, names, None), self.threshold)
+        return problem
+
+    def _configurations(
+        self, frames: dict[str, pd.DataFrame], sources: dict[str, str]
+    ) -> Configurations:
+        import pandas as pd
+
+        # Names before values: a column that is not there would fail in words of pandas.
+        assert self.objective is not None
+        frame, source = frames["rows"], sources["rows"]
+        rules = [objective_of(self.objective), *constraints_of(self.limits)]
+        self._check_roles(frame, source, rules)
+        columns = [rule.column for rule in rules]
+        typed = self._input_columns().in_order([*frame.columns])
+        typed.check_numbers(frame, source)
+        # Inputs: coordinates for the kernel, and values for readers and libraries.
+        category_columns = {
+            name: pd.Series(category_values(frame[name], source), dtype=object)
+            for name in typed.one_hot
+        }
+        inputs = frame[[*typed.names]].assign(**category_columns)
+        points, names, firsts = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
+        space = typed.space(inputs, points, source)
+        # A measurement cannot be tried again, nor left out of what a row tells.
+        rule = FailureRule.of(self.on_failure, len(rules) - 1)
+        if rule.retries or rule.then == "skip":
+            raise Misuse(
+                f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: "
+                "..., g: ...}"
+            )
+        gaps = rule.then == "infeasible"
+        fix = "fill or drop them" + (
+            "" if gaps else ", or say on_failure: infeasible if these measurements failed"
+        )
+        # One column may have several bounds, but is read once.
+        failed = "leave their values blank and say on_failure: infeasible"
+        fix_text = (
+            "take out the rows that hold text (the first: {place}); if these measurements "
+            f"failed, {failed}"
+        )
+        fix_text = "leave blank what failed (the first: {place})" if gaps else fix_text
+        values = numbers(
+            as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot),
+            source,
+            gaps,
+            fix,
+            fix_text,
+        )
+        if np.isnan(values).any(axis=1).all():
+            raise Misuse(
+                f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing "
+                "was measured"
+            )
+        # Rows with equal inputs are one configuration;
+        # what is known by row is from here on known by configuration.
+        place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
+        measured = Measured.of(
+            values[:, [place[column] for column in columns]], points, names, firsts
+        )
+        self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
+        if space is not None:
+            space = space.take(measured.origin)
+            self.by_name |= {
+                t.name: space.columns()[t.name] for t in space.types if t.kind == "choice"
+            }
+        matrix = None
+        if "covariance" in frames:
+            frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
+            matrix = self._covariance(
+                frames, len(measured.counts), "configurations, in the order of the rows"
+            )
+        stated = self._stated(rules, measured)
+        model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
+        problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
+        problem.space = space
+        if self.noise == "gaussian" and stated is None:
+            problem.noise = problem.pooled()
+        return problem
+
+    def _check_roles(self, frame: pd.DataFrame, source: str, rules: Sequence[Rule]) -> None:
+        """Raises `Misuse` for a column that does not exist, has two roles, or none."""
+        # A name that is mistyped comes first, as all else would say something else of it.
+        roles = [("inputs", name) for name in self.inputs]
+        roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
+        for role, name in roles:
+            if name not in frame.columns:
+                raise unknown("column", name, frame.columns, location=f"{source}: {role}: ")
+        functions = {rule.column for rule in rules}
+        for option in ("log", "one_hot", "amounts"):
+            for name in getattr(self, option):
+                if name not in self.inputs:
+                    raise unknown("input", name, self.inputs, location=f"{option}: ")
+        # A column with two roles would be learned from itself.
+        inputs = [*self.inputs]
+        twice = [
+            name for i, name in enumerate(inputs) if name == rules[0].column or name in inputs[:i]
+        ]
+        if self.ignore != "rest":
+            twice += [name for name in self.ignore if name in functions or name in self.inputs]
+        if twice:
+            raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
+        # What has no role is not dropped unseen: it may be what distinguishes rows.
+        named = {
+            *self.inputs,
+            *functions,
+            *(frame.columns if self.ignore == "rest" else self.ignore),
+        }
+        left = frame[[name for name in frame.columns if name not in named]]
+        if len(left.columns):
+            refuse_unnamed(left, source)
+            names = ", ".join(show(name) for name in left.columns[:6])
+            raise Misuse(
+                f"{source}: no role for column {names}; name it in inputs, constraints or ignore "
+                "(ignore: rest leaves "
+                "out all such): rows that differ there only would count as noise"
+            )
+
+    def _stated(self, rules: Sequence[Rule], measured: Measured) -> Array | None:
+        """Standard deviations of Gaussian noise, (1 + m,); None where rows are drawn."""
+        by_column = dict(self.noise) if isinstance(self.noise, dict) else {}
+        columns = {rule.column for rule in rules}
+        for name, value in by_column.items():
+            if name not in columns:
+                raise unknown("column", name, columns, location="noise: ")
+            deviation(value, f"noise: {name}")
+        noisy_rules = [rule for rule in rules if rule.noise is not None]
+        if isinstance(self.noise, str):
+            if not measured.repeated:
+                raise Misuse(
+                    f"noise: {self.noise} needs rows with equal inputs, and there are none; "
+                    "state numbers"
+                )
+            if noisy_rules:
+                raise Misuse(
+                    f"noise of {noisy_rules[0].column} is stated, but noise is {self.noise}; "
+                    "leave one of them out"
+                )
+        if isinstance(self.noise, str) or (self.noise is None and not noisy_rules):
+            return None if measured.scattered else np.zeros(len(rules))
+        for rule in noisy_rules:
+            if by_column.setdefault(rule.column, rule.noise) != rule.noise:
+                raise Misuse(
+                    f"noise of {rule.column} is stated twice: {rule.noise} and "
+                    f"{by_column[rule.column]}"
+                )
+        default_noise = self.noise if isinstance(self.noise, float) else 0.0
+        return np.array(
+            [by_column.get(rule.column, default_noise) for rule in rules], dtype=np.float64
+        )

@@ -1,0 +1,614 @@
+"""Figures from results only: curves, boxes and trade-offs, as PDF and PNG with the CSV behind them.
+
+A recipe is a Python file with a function `figures(run) -> list[Figure]`; `cbobench figures` runs
+every shipped recipe and draws what the run's problems allow. A recipe with options takes `metrics`,
+`kind` or both. The files hold no time stamp, so that the same results give the same bytes. Of many
+methods the best, or those asked for, are in colour.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbobench import resources
+from cbobench.errors import (
+    CbobenchError,
+    Misuse,
+    mask_secrets,
+    one_line,
+    printable,
+    reraise_stop,
+    show,
+    unknown,
+)
+from cbobench.metrics import METRICS
+from cbobench.report.figures.captions import FigureContents, caption, identity
+from cbobench.report.figures.curves import BANDS, Boxes, Panel, Statistic
+from cbobench.report.figures.layout import draw_zeros, finish, grid, mark_edge, save, set_limits
+from cbobench.report.figures.planes import AnyPanel, Plane, TradeOff, speak
+from cbobench.report.figures.profiles import Profile
+from cbobench.report.figures.style import REST, Size, looks, plain, size_of, use_fonts_for
+from cbobench.report.groups import gather
+from cbobench.report.load import Run
+from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, UNREACHED, select_metrics
+from cbobench.report.tables.formats import escape_formula
+from cbobench.results.manifest import VARIANT_KINDS
+from cbobench.words import count_noun, list_names
+
+__all__ = [
+    "AnyPanel",
+    "Boxes",
+    "DrawOptions",
+    "Figure",
+    "Panel",
+    "Plane",
+    "Profile",
+    "TradeOff",
+    "compose",
+    "draw",
+    "draw_all",
+    "main",
+    "metrics_of",
+]
+
+FEW = 6  # curves that a single column has room for
+NAMES = 6  # of curves that coincide, in a note
+# of a recipe, and how they are asked for
+OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A named figure of one or more panels, in rows of `columns` where the page is wide enough.
+
+    Its caption says what is shown; of how many seeds, with which settings and from which run is
+    added to it.
+    """
+
+    name: str
+    caption: str
+    panels: Sequence[AnyPanel] = field(default_factory=list)
+    columns: int = 4
+
+
+KINDS = {
+    "curves": (SIMPLE_REGRET, "regret", "violation_hard", "violations"),
+    "plane": ("regret", "violation_hard"),
+    "profile": (SIMPLE_REGRET,),
+}
+"""What a figure may be of, and the metrics that it shows by default."""
+
+
+def scale_of(metric: str) -> str:
+    """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall
+    towards 0 need it.
+    """
+    return "y" if METRICS[metric].relative and not METRICS[metric].cumulative else ""
+
+
+def scale_named(log: str | bool) -> str:
+    """The logarithmic axes that a reader asks for: "x", "y" or "xy"; True is "y", False is none.
+
+    Raises:
+        Misuse: none of these.
+    """
+    axes = {True: "y", False: ""}.get(log, log) if isinstance(log, bool) else log
+    if axes not in ("", "x", "y", "xy"):
+        raise Misuse(f"log is {show(log)}; allowed: True, False, '', 'x', 'y', 'xy'")
+    return axes
+
+
+def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[str]:
+    """The names of the metrics that a figure of some kind shows.
+
+    Args:
+        metrics: names, symbols or labels, the kind's own by default.
+
+    Raises:
+        Misuse: an unknown kind or metric, or metrics that the kind cannot show.
+    """
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    names = (
+        [quantity.name for quantity in select_metrics(metrics)] if metrics else list(KINDS[kind])
+    )
+    if cell_only := [name for name in names if name not in METRICS]:
+        raise unknown("metric of rounds", cell_only[0], METRICS)
+    if kind == "plane" and len(names) != 2:
+        raise Misuse(
+            f"a plane is of two metrics, not of {', '.join(names)}; give the horizontal and the "
+            "vertical one, such as "
+            f"{' '.join(KINDS[kind])}"
+        )
+    if kind == "profile" and names != [SIMPLE_REGRET]:
+        raise Misuse(
+            f"profiles are of {SIMPLE_REGRET}, which has targets, not of {', '.join(names)}; "
+            "leave the metric out"
+        )
+    return names
+
+
+def slug(text: str) -> str:
+    """A file name from a label: "h = B/2" becomes "h_B_2"."""
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_")[:80]
+
+
+def problems_played(run: Run) -> set[str]:
+    """Titles of the problems with at least one good cell."""
+    return set(run.cells.loc[run.cells["status"] == "ok", "problem"])
+
+
+def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
+    """(title, label) of the run's problems with a registered name that have at least one good
+    cell.
+    """
+    good = problems_played(run)
+    labels = run.record.labels("problems")
+    return [(title, labels[title]) for title in run.named("problem", [name]) if title in good]
+
+
+MOST = 8  # methods in colour: more cannot be told apart
+CLOSE = 0.005  # of a panel's height: less than the width of a line
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The methods of a figure by title.
+
+    Attributes:
+        coloured: those in colour, the best first.
+        grey: the others, the best first; none where all have a colour.
+    """
+
+    coloured: tuple[str, ...]
+    grey: tuple[str, ...] = ()
+
+
+def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) -> Lead:
+    """Tell the methods in colour from those in grey.
+
+    Args:
+        run: whose problems, all of them, rank the methods.
+        titles: of the methods that are drawn.
+        highlight: titles, labels or registered names of the methods in colour. By default all are
+            where there are at most `MOST`, else the best: those of the lowest mean rank over
+            problems (see `rank_titles`).
+
+    Raises:
+        Misuse: a name of no method of the run, or more than `MOST` methods to highlight.
+    """
+    drawn = list(dict.fromkeys(titles))
+    highlighted = set(run.titles("algorithm", highlight)) if highlight else set()
+    if len(highlighted) > MOST:
+        count = count_noun(len(highlighted), "method")
+        raise Misuse(f"highlight names {count}; allowed: {MOST}, so many colours there are")
+    if not highlighted and len(drawn) <= MOST:
+        return Lead(tuple(drawn))
+    ranked = rank_titles(run, drawn)
+    chosen = highlighted or ranked[:MOST]
+    coloured, grey = (
+        tuple(title for title in ranked if (title in chosen) is is_lead)
+        for is_lead in (True, False)
+    )
+    return Lead(coloured, grey)
+
+
+def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
+    """The methods by their mean rank over problems, the best first; of equal ones the suite's order
+    counts.
+
+    On each problem they rank by the median over seeds of simple regret in the end, or of the best
+    feasible value where no optimum is known. A seed that failed or found nothing feasible is worse
+    than any value; a method without a cell is last.
+    """
+    good = run.cells[run.cells["algorithm"].isin(titles)]
+    ranks: list[Any] = [np.zeros(len(titles))]
+    for problem, part in good.groupby("problem", sort=False):
+        cells = part[part["horizon"] == run.horizon_of(str(problem))]
+        name = SIMPLE_VALUE if cells[SIMPLE_REGRET].isna().all() else SIMPLE_REGRET
+        values = -METRICS[name].sign * cells[name].where(cells["status"] == "ok")
+        medians = values.fillna(UNREACHED).groupby(cells["algorithm"]).median()
+        ranks.append(medians.reindex([*titles]).fillna(2 * UNREACHED).rank().to_numpy())
+    return [titles[i] for i in np.argsort(np.sum(ranks, axis=0), kind="stable")]
+
+
+def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -> list[list[str]]:
+    """Labels of curves that lie upon each other in a panel, a list for each place.
+
+    Curves coincide if in every round they are less than `CLOSE` of the panel's height apart.
+
+    Args:
+        frame: rows of `curves`.
+        statistic: the column that is drawn.
+        is_log: whether the axis is logarithmic.
+    """
+    wide = frame.pivot_table(
+        index="t", columns="algorithm", values=statistic, sort=False, dropna=False
+    ).astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wide = wide.apply(np.log10) if is_log else wide
+    wide = wide.where(np.isfinite(wide)).dropna(axis="columns", how="all")
+    height = wide.max().max() - wide.min().min()
+    labels = frame.groupby("algorithm", sort=False)["label"].first()
+    places: list[list[Any]] = []
+    for title, curve in wide.items():
+        for place in places:
+            first = wide[place[0]]
+            is_apart = (curve - first).abs() > CLOSE * height
+            if curve.isna().equals(first.isna()) and not is_apart.any():
+                place.append(title)
+                break
+        else:
+            places.append([title])
+    return [[str(labels[title]) for title in place] for place in places if len(place) > 1]
+
+
+def compose(
+    run: Run, figure: Figure, size: Size, highlight: Sequence[str] = ()
+) -> tuple[Any, FigureContents]:
+    """A figure as a matplotlib image, and what it shows; to be called in the context of the size.
+
+    Panels without a known value are left out. The image is None where none is left.
+
+    Args:
+        highlight: the methods in colour, by default the best (see `choose_lead`).
+    """
+    # Text takes its fonts when it is made, so they are chosen before the axes are.
+    use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
+    contents, frames = FigureContents(), []
+    for panel in figure.panels:
+        panel = speak(run, panel)
+        frame = panel.data(run)
+        contents.describe(run, panel, frame)
+        columns = [name for name in panel.centres if name in frame]
+        if len(frame) and (not columns or frame[columns].notna().to_numpy().any()):
+            contents.panels.append(panel)
+            frames.append(frame)
+        else:
+            name = f" of {panel.title}" * bool(panel.title)
+            contents.unknown[f"{panel.about[0].lower()}{panel.about[1:]}{name}"] = None
+    if not frames:
+        return None, contents
+    image, axes = grid(contents.panels, size, figure.columns)
+    paint(run, axes, contents, frames, highlight)
+    finish(image, axes, contents.panels, size, [plain(note) for note in contents.notes])
+    return image, contents
+
+
+def draw_into(
+    run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlight: Sequence[str] = ()
+) -> None:
+    """Draw panels into axes of the user's, one each, whose size, text and legend are the user's."""
+    panels = [speak(run, panel) for panel in panels]
+    contents = FigureContents(panels=panels)
+    paint(run, axes, contents, [panel.data(run) for panel in panels], highlight)
+    for axis, panel in zip(axes, panels, strict=True):
+        set_limits([axis], [panel])
+        mark_edge(axis)
+        draw_zeros(axis, panel)
+        axis.set_title(plain(panel.title))
+        grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
+        if grey:
+            grey[0].set_label(f"{len(grey):,} others")
+
+
+def paint(
+    run: Run,
+    axes: Sequence[Any],
+    contents: FigureContents,
+    frames: Sequence[pd.DataFrame],
+    highlight: Sequence[str],
+) -> None:
+    """Draw the panels, and note which methods are grey and which curves coincide; the rows go into
+    the contents.
+    """
+    titles = [title for panel in contents.panels for title in panel.algorithm_titles(run)]
+    lead = choose_lead(run, titles, highlight)
+    algorithm_looks, labels = looks(run.full_record, lead.coloured), run.record.labels("algorithms")
+    ranked = [*lead.coloured, *lead.grey]
+    has_bands = len(lead.coloured) <= BANDS
+    contents.panels = [
+        replace(panel, bands=has_bands)
+        if isinstance(panel, Panel) and panel.bands is None
+        else panel
+        for panel in contents.panels
+    ]
+    if lead.grey:
+        listed = ", ".join(labels[title] for title in lead.grey)
+        best = (
+            f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey "
+            f"follow {listed}."
+        )
+        contents.notes.append(f"In grey, by mean rank: {listed}." if highlight else best)
+    undrawn, together = [], []
+    for axis, panel, frame, letter in zip(
+        axes, contents.panels, frames, itertools.cycle(string.ascii_lowercase), strict=False
+    ):
+        # A legend is in the order of drawing.
+        ordered = frame.sort_values(
+            "algorithm", key=lambda names: names.map(ranked.index), kind="stable"
+        )
+        panel.draw(axis, ordered if lead.grey else frame, algorithm_looks)
+        if isinstance(panel, Panel):
+            leading_rows = frame[frame["algorithm"].isin(lead.coloured)]
+            places = find_coinciding(leading_rows, panel.statistic, "y" in panel.log)
+            together += [(_join_labels(place), letter) for place in places]
+            for (_, label), curve in leading_rows.groupby(["algorithm", "label"], sort=False):
+                if curve[panel.statistic].isna().all():
+                    name = f"{label}, whose {panel.statistic} is known in no round"
+                    undrawn.append((name, letter))
+        numbers = frame.copy()
+        numbers.insert(0, "problem", panel.problem)
+        numbers.insert(1, "metric", panel.quantity)
+        contents.frames.append(numbers)
+    # With the letters of the panels that they are about, where there are several.
+    several = len(contents.panels) > 1
+    for heading, found in (("Not drawn", undrawn), ("Curves that coincide", together)):
+        texts = [
+            f"({', '.join(letters)}) " * several + text for text, letters in gather(found).items()
+        ]
+        if found:
+            contents.notes.append(f"{heading}: {'; '.join(texts)}.")
+
+
+def _join_labels(labels: Sequence[str]) -> str:
+    """Some labels in a sentence, in quotes where they hold a comma themselves, such as "StageOpt,
+    T0 = 10".
+    """
+    return list_names((show(label) if "," in label else label for label in labels), NAMES)
+
+
+def numbered(
+    run: Run,
+    paper: str,
+    number: str,
+    subject: str,
+    label: str,
+    several: bool = False,
+    ending: str = "",
+) -> tuple[str, str]:
+    """Name and caption of a figure that repeats one of a paper's.
+
+    Only a run of one of the paper's suites gets the number; a suite of another name that holds the
+    same problem gets a name of its own.
+
+    Args:
+        paper: as cited, such as "Zhou & Ji (2022)"; its suites are called zhou-ji-2022-...
+        number: of the paper's figure.
+        subject, label: what is shown of which problem.
+        several: whether the run has more than one problem for this figure.
+        ending: of the name, where the paper's figure is drawn in more than one way.
+    """
+    suite, stem = run.record.suite, slug(paper).lower()
+    if not slug(suite).lower().startswith(stem):
+        return slug(f"{suite} {subject} {label}") + ending, f"{suite}: {subject}, {label}"
+    fit = suite.endswith("-fit")
+    name = f"{stem}_fig{number}" + f"_{slug(label)}" * several + "_fit" * fit + ending
+    title = f"{paper}, Figure {number}" + " (settings that come nearest)" * fit
+    return name, f"{title}: {subject}, {label}"
+
+
+@dataclass(frozen=True)
+class DrawOptions:
+    """How figures are drawn, whatever they show.
+
+    Attributes:
+        size, font: as for `style.size_of`; by default a single column for one panel with a few
+            curves, else a double.
+        statistic: "mean" or "median" in place of the panels' own.
+        svg: write it as SVG, too.
+        log: logarithmic axes of curves, "x", "y", "xy" or "" for none, in place of the panels' own.
+        highlight: the methods in colour, the others are grey; by default the best eight.
+        bands: a band of quartiles to every median, however many there are.
+    """
+
+    size: str | None = None
+    statistic: Statistic | None = None
+    font: str | None = None
+    svg: bool = False
+    log: str | None = None
+    highlight: Sequence[str] = ()
+    bands: bool = False
+
+
+DEFAULT_OPTIONS = DrawOptions()
+
+
+def draw(
+    run: Run, figure: Figure, folder: Path, options: DrawOptions = DEFAULT_OPTIONS
+) -> list[Path]:
+    """Write one figure into `folder` as PDF, PNG, CSV with the numbers, and TXT with the caption.
+
+    Returns:
+        The paths written; none where the run has no cell of what the figure shows.
+    """
+    changes: dict[str, Any] = {"statistic": options.statistic, "log": options.log}
+    changes["bands"] = options.bands or None
+    panels = [
+        replace(
+            panel,
+            **{
+                name: value
+                for name, value in changes.items()
+                if value is not None and (name == "statistic" or isinstance(panel, Panel))
+            },
+        )
+        if isinstance(panel, Panel | Plane)
+        else panel
+        for panel in figure.panels
+    ]
+    figure = replace(figure, panels=panels)
+    crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
+    look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = ("pdf", "png", *["svg"] * options.svg, "csv", "txt")
+    *images, numbers, text = (folder / f"{figure.name}.{kind}" for kind in kinds)
+    with look.context():
+        image, contents = compose(run, figure, look, options.highlight)
+        if image is None or not contents.pairs:
+            return []
+        caption_text = caption(run, figure.caption, contents)
+        facts = {"Title": figure.caption, "Keywords": identity(run)}
+        save(image, images, look.dpi, caption_text, facts)
+        write_numbers(pd.concat([frame for frame in contents.frames if len(frame)]), numbers)
+        text.write_text(caption_text, encoding="utf-8")
+    return [*images, numbers, text]
+
+
+def write_numbers(frame: pd.DataFrame, path: Path) -> None:
+    """Write the rows behind a figure as CSV, in which no text is a formula."""
+    texts = frame.select_dtypes(exclude="number").map(escape_formula)
+    frame.assign(**texts).to_csv(path, index=False)
+
+
+def load_recipe(path: Path) -> ModuleType:
+    """A recipe file as a module."""
+    if path.suffix != ".py":
+        raise Misuse(f"{path} is not a Python file")
+    module = ModuleType(f"cbobench_recipe_{path.stem}")
+    module.__file__ = str(path)
+    try:
+        # Not imported: Python's cache knows an edit by second and size, and would miss a quick one.
+        exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
+    except BaseException as error:  # a recipe of the user's may fail in any way
+        reraise_stop(error)
+        raise Misuse(f"{path} cannot be run: {one_line(error)}") from error
+    if not (hasattr(module, "figures") or hasattr(module, "claims")):
+        raise Misuse(f"{path} is not a recipe: it has no function figures(run) and no list claims")
+    return module
+
+
+def find_recipes(recipe: str | None = None) -> Iterator[tuple[Path, ModuleType]]:
+    """Every shipped recipe, or only one (a name or a path), as modules.
+
+    Raises:
+        Misuse: no such recipe.
+    """
+    recipes = resources.recipes()
+    chosen = recipes
+    if recipe is not None:
+        path = Path(recipe)
+        if recipe not in recipes and not path.is_file():
+            raise unknown("recipe", recipe, recipes, then="or give the path of a Python file")
+        chosen = {recipe: recipes.get(recipe, path)}
+    for path in chosen.values():
+        yield path, load_recipe(path)
+
+
+def draw_all(
+    run: Run,
+    folder: Path,
+    recipe: str | None = None,
+    *,
+    kind: str = "curves",
+    metrics: Sequence[str] = (),
+    options: DrawOptions = DEFAULT_OPTIONS,
+) -> Iterator[tuple[Figure, list[Path]]]:
+    """Draw every figure that the shipped recipes know for this run.
+
+    Args:
+        recipe: only this one (a name or a path).
+        kind: of figures, one of `kinds.KINDS`; but for curves only recipes whose `figures` takes
+            `kind` are asked.
+        metrics: names, symbols or labels of what to draw; only recipes whose `figures` takes
+            `metrics` are then asked.
+        options: how each figure is drawn.
+
+    Yields:
+        Each figure with the paths that were written: none where there are good cells, yet nothing
+        to draw of them.
+
+    Raises:
+        Misuse: no such recipe, kind, metric, size, font or statistic, or what does not go together.
+            CbobenchError: the run has no good cell to draw.
+    """
+    if not problems_played(run):
+        raise CbobenchError(
+            f"{run} has no good cell yet, so there is nothing to draw; see cbobench status"
+        )
+    names = metrics_of(kind, metrics)
+    if options.highlight:
+        choose_lead(run, (), options.highlight)  # refused before anything is drawn
+    if kind == "profile" and options.statistic:
+        raise Misuse(
+            "profiles are shares of cells, of which there is neither mean nor median; leave "
+            "--statistic out"
+        )
+    choices: dict[str, Any] = {"metrics": names} if metrics else {}
+    choices |= {"kind": kind} if kind != "curves" else {}
+    counts: Counter[str] = Counter()
+    for path, module in find_recipes(recipe):
+        for figure in _ask_recipe(run, path, module, choices, recipe):
+            # Two recipes may name a figure alike; neither writes over the files of the other.
+            counts[figure.name] += 1
+            count = counts[figure.name]
+            unique = replace(figure, name=figure.name + f"_{count}" * (count > 1))
+            paths = draw(run, unique, folder, options)
+            pairs = (pair for panel in figure.panels for pair in panel.pairs(run))
+            if paths or any(len(run.good(*pair)) for pair in pairs):
+                yield unique, paths
+
+
+def _ask_recipe(
+    run: Run, path: Path, module: ModuleType, choices: Mapping[str, Any], recipe: str | None
+) -> Iterable[Figure]:
+    """The figures of a recipe; none where it cannot choose, which is an error where a user named
+    it.
+    """
+    figures = getattr(module, "figures", None)
+    parameters = inspect.signature(figures).parameters if figures else ()
+    alien = [
+        option for name, option in OPTIONS.items() if name in choices and name not in parameters
+    ]
+    if figures and not alien:
+        return figures(run, **choices)  # type: ignore[no-any-return]
+    if recipe is None:
+        return []
+    if not figures:
+        raise Misuse(f"{path} draws nothing: it has no function figures(run)")
+    nouns, flags = (" and ".join(texts) for texts in zip(*alien, strict=True))
+    raise Misuse(
+        f"the recipe {recipe} has {nouns} of its own; leave {flags} out, or use --recipe summary"
+    )
+
+
+def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
+    """A line on the files of a figure, or why there are none."""
+    files = (
+        "not drawn, no round has a value to draw (a mean needs one in every seed, a median in more "
+        "than half)"
+    )
+    if paths:
+        files = " ".join([str(paths[0].with_suffix("")), *(path.suffix for path in paths)])
+    return f"{figure.name}: {files}"
+
+
+def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
+    """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`; `before` may print something
+    of the run first.
+    """
+    import sys
+
+    if len(sys.argv) not in (2, 3):
+        raise SystemExit(f"usage: python {Path(recipe).name} RUN [OUT]")
+    try:
+        run = Run(sys.argv[1])
+        before(run)
+        out = Path(sys.argv[2] if len(sys.argv) == 3 else "figures")
+        for figure, paths in draw_all(run, out, recipe):
+            print(describe_files(figure, paths))
+    except CbobenchError as error:
+        print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None

@@ -1,0 +1,190 @@
+"""Many problems at once: average ranks, and which methods no other is significantly better than."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbobench.errors import Misuse
+from cbobench.metrics import Array, Metric
+from cbobench.report.groups import Group, group_by, group_by_arena
+from cbobench.report.notes import collect_fair_notes, refuse_lacks
+from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
+from cbobench.report.selection import Selection
+from cbobench.report.tables.formats import Comparison
+from cbobench.report.tables.numbers import format_number
+from cbobench.report.tables.paired import describe_need
+from cbobench.report.tables.table import BEST, Best, Marked, TextTable
+from cbobench.stats import rank_tests as stats
+from cbobench.stats.paired_tests import compare_sides, find_beaten
+from cbobench.words import list_names
+
+SharedSeeds = dict[tuple[str, int], frozenset[int]]
+"""By arena, the seeds that all ranked algorithms were asked for."""
+
+
+def rank_algorithms(selection: Selection) -> Comparison:
+    """Average ranks over problems by the median over the seeds that all algorithms were asked for,
+    1 for the best.
+
+    A method with other seeds, as in a union, would be ranked by other instances. A seed that
+    failed, or never reached what may never be reached, is worse than any value. Ranks depend on
+    which algorithms are compared.
+
+    Raises:
+        Misuse: fewer than two algorithms with good cells on every problem, or nothing that can be
+            ranked.
+    """
+    groups = selection.groups
+    notes = collect_fair_notes(selection, groups, "ranks")
+    refuse_lacks(selection)
+    labels, gaps = _find_common_algorithms(selection)
+    if len(labels) < 2:
+        lacking = f", which these lack: {gaps}" if gaps else ""
+        raise Misuse(
+            f"ranks need two algorithms that have good cells on every problem{lacking}; choose "
+            "with --only"
+        )
+    ranked = [group for title in labels for group in groups if group.algorithm == title]
+    # By arena: whatever the metric, the same seeds count.
+    seeds = {
+        arena_groups[0].arena: _find_shared_seeds(arena_groups)
+        for arena_groups in group_by_arena(ranked)
+    }
+    rows: list[dict[str, Any]] = []
+    cells: dict[str, list[str]] = {algorithm: [label] for algorithm, label in labels.items()}
+    counts, undecidable = [], []
+    for quantity in selection.shown:
+        blocks, without = _compute_medians(selection, ranked, quantity, seeds)
+        expected = len(blocks) + len(without)
+        average = stats.average_ranks(blocks, quantity.better or "lower")
+        beaten, is_judged = find_beaten(
+            *compare_sides(stats.ranks(blocks, quantity.better or "lower").T)
+        )
+        count = f"{quantity.symbol} {len(blocks)}"
+        counts.append(f"{count}/{expected}" + f" (not on {list_names(without)})" * bool(without))
+        is_decidable = bool(is_judged.all())
+        if not is_decidable:
+            undecidable.append(count)
+        best = is_decidable and average == min(average[~beaten], default=np.nan)
+        for algorithm, rank, lost, is_best in zip(
+            labels, average, beaten, best & ~beaten, strict=True
+        ):
+            row = {
+                "metric": quantity.name,
+                "algorithm": algorithm,
+                "algorithm_label": labels[algorithm],
+                "rank": rank,
+                "blocks": len(blocks),
+                "expected": expected,
+                "friedman_p": stats.friedman(blocks)[1],
+                "beaten": bool(lost) if is_decidable else None,
+                "best": bool(is_best),
+            }
+            rows.append(row)
+            mark = Best if is_best else Marked if row["beaten"] is False else str
+            cells[algorithm].append(mark(format_number(rank)))
+    # The table is by the rank in its first metric; NaN is last.
+    first = np.argsort([row["rank"] for row in rows[: len(labels)]], kind="stable")
+    table_rows = [[*cells.values()][i] for i in first]
+    note = (
+        "average rank over problems by the median over seeds (a failed one is worse than any "
+        "value), 1 is best; "
+        f"problems on which all algorithms have a value, of those asked for: {', '.join(counts)}"
+    )
+    if any(isinstance(cell, Marked) for row in table_rows for cell in row):
+        note += f"; {BEST}; * no method is significantly better (Wilcoxon by problem, Holm, 5 %)"
+    if undecidable:
+        need = describe_need(len(labels) - 1, "of a method", sides=1, unit="problems")
+        note += (
+            f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
+        )
+    if any(group.expected_seeds != seeds[group.arena] for group in ranked):
+        least, most = min(map(len, seeds.values())), max(map(len, seeds.values()))
+        span = f"{least}" if least == most else f"{least} to {most}"
+        asked = max(group.expected for group in ranked)
+        note += f"\nby the {span} seeds that all algorithms were asked for, of up to {asked}"
+    if gaps:
+        note += f"\nleft out, as they lack good cells on some problems: {gaps}"
+    columns = ["algorithm", *(quantity.symbol for quantity in selection.shown)]
+    title, weights = f"{selection.title}: ranks", [0, *range(len(columns) - 1)]
+    table = TextTable(columns, table_rows, title, note, left=1, weights=weights).with_note(notes)
+    return Comparison(pd.DataFrame(rows), table, unplayable=selection.unplayable)
+
+
+def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:
+    """The labels, by title, of the algorithms that have good cells in every arena; and the others,
+    by label, each with the problems on which it has none.
+    """
+    if not any(group.n for group in selection.groups):
+        raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
+    common, described = {}, {}
+    for title, groups in group_by(selection.groups, "algorithm").items():
+        held, label = {group.arena for group in groups if group.n}, groups[0].algorithm_label
+        lacking = [
+            arena_groups[0].problem_label
+            for arena_groups in selection.arenas
+            if arena_groups[0].arena not in held
+        ]
+        if lacking:
+            described[label] = f"{label} (on {list_names(lacking)})"
+        else:
+            common[title] = label
+    return common, ", ".join(described[label] for label in sorted(described))
+
+
+def _compute_medians(
+    selection: Selection, ranked: list[Group], quantity: Metric, seeds: SharedSeeds
+) -> tuple[Array, list[str]]:
+    """Medians on the problems where all algorithms have one, (problems, algorithms), and the labels
+    of the others.
+    """
+    medians, without = [], []
+    for arena_groups in group_by_arena(ranked):
+        arena = arena_groups[0].arena
+        if (arena, quantity.name) in selection.lacks:
+            continue  # no method could have a value, so that equal medians would be no tie
+        row = [_compute_median(group, quantity, seeds[arena]) for group in arena_groups]
+        if np.isnan(row).any():
+            without.append(arena_groups[0].problem_label)
+        else:
+            medians.append(row)
+    count = len({group.algorithm for group in ranked})
+    return np.array(medians).reshape(-1, count), without
+
+
+def _find_shared_seeds(ranked: list[Group]) -> frozenset[int]:
+    """The seeds that all algorithms of an arena were asked for.
+
+    Raises:
+        Misuse: there are none.
+    """
+    shared = frozenset.intersection(*(group.expected_seeds for group in ranked))
+    if not shared:
+        first = ranked[0]
+        disjoint = next(
+            (group for group in ranked if not group.expected_seeds & first.expected_seeds),
+            ranked[-1],
+        )
+        raise Misuse(
+            f"the methods share no seed on {first.problem_label}, so they cannot be ranked: "
+            f"{first.algorithm_label} and {disjoint.algorithm_label} have others; choose with "
+            "--only, or play the same"
+        )
+    return shared
+
+
+def _compute_median(group: Group, quantity: Metric, seeds: frozenset[int]) -> float:
+    """Over the good and the failed ones of some seeds; NaN if no good one has a value, unless all
+    failed.
+    """
+    held = group.values(quantity)[np.isin(group.seeds, [*seeds])]
+    values = fill_unreached(held, quantity)
+    failed = len(group.failures & seeds)
+    if not len(values) and (len(held) or not failed):
+        return np.nan  # good cells without a value, or none of any kind
+    median = np.median([*values, *[-quantity.sign * UNREACHED] * failed])
+    # halfway between a value and UNREACHED counts as unreached
+    return float(median if is_reached(median) else np.sign(median) * UNREACHED)
