@@ -100,17 +100,17 @@ replay:  ## play drawn cells of docs/results again with the libraries that playe
 	build/replay/bin/cbobench verify docs/results/*.zip $(or $(ARGS),--replay 5) || [ $$? -eq 3 ]
 
 pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
-	$(BIN)/python -m docs.website.tables
-	$(BIN)/python -m docs.website.names
-	$(BIN)/python -m docs.website.architecture
-	$(BIN)/python -m docs.website.figure_map
+	$(BIN)/python -m website.tables
+	$(BIN)/python -m website.names
+	$(BIN)/python -m website.architecture
+	$(BIN)/python -m website.figure_map
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
-	$(BIN)/python -m docs.website.printed $(ARGS)
+	$(BIN)/python -m website.printed $(ARGS)
 
 # Pictures are kept in .make/site by what they depend on; ARGS="--pictures cei gramacy": only these.
 site: .make/docs  ## build the documentation site into build/site; warnings and links that lead nowhere are errors
-	OMP_NUM_THREADS=1 $(BIN)/python -m docs.website $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m website $(ARGS)
 
 # A release: write the version into pyproject.toml, cbobench/__init__.py and CITATION.cff, and its date into CHANGELOG.md in
 # place of "unreleased". On a clean clone run `bash .ci/run`, `make portable`, `make chaos` and `make replay ARGS="--replay 50"`, which is more than 2 % of the published cells;
@@ -128,7 +128,7 @@ release: .make/lint  ## build what is published into dist/, check it, play the d
 	$(RELEASE)/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl
 	cd $(RELEASE)/elsewhere && ../venv/bin/cbobench run first && ../venv/bin/cbobench figures runs/first --metric r
 	$(RELEASE)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[test]"
-	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs *.md *.cff *.yaml LICENSE Makefile pyproject.toml $(RELEASE)/elsewhere
+	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs website *.md *.cff *.yaml LICENSE Makefile pyproject.toml $(RELEASE)/elsewhere
 	cd $(RELEASE)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
 
 clean:

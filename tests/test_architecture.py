@@ -9,8 +9,8 @@ import re
 
 import pytest
 
-from docs.website import architecture
 from tests.conftest import ROOT
+from website import architecture
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 STEP = re.compile(r"`([\w/]+\.py):([\w.]+)`")

@@ -1,7 +1,7 @@
 """The pages: their code runs as it stands, what it prints is what they say, links lead somewhere,
 tables are current.
 
-What plays the pages is `docs/website/printed.py`, which says what the kinds of blocks mean.
+What plays the pages is `website/printed.py`, which says what the kinds of blocks mean.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from docs.results import gallery, pictures
 from docs.results.field_groups import is_rival, page_of
 from docs.results.field_numbers import open_fields
 from docs.results.shards import read_shards
-from docs.website import figure_map, names, printed, tables
 from tests.conftest import ROOT
+from website import figure_map, names, printed, tables
 
 PAGES = ["README.md"]
 PAGES += [
@@ -90,7 +90,7 @@ def test_pages_and_measurements_lie_where_one_looks_for_them():
     target of its name.
     """
     beside_pages = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
-    assert beside_pages == {"_static", "field", "results", "website"}
+    assert beside_pages == {"_static", "field", "results"}
     folders = names_in(ROOT / "benchmarks") - {"machine.py"}
     assert folders == {"speed", "scale", "quality", "chaos"}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)

@@ -263,7 +263,7 @@ def weigh_outside():
     tests = sum(weigh(path) for path in (ROOT / "tests").rglob("*.py"))
     others = sum(
         weigh(path)
-        for folder in ("docs", "benchmarks", "analysis")
+        for folder in ("docs", "website", "benchmarks", "analysis")
         for path in (ROOT / folder).rglob("*.py")
     )
     return {"tests": tests, "docs, benchmarks, analysis": others}

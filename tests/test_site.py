@@ -13,11 +13,11 @@ import pytest
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm
 from cbobench.params import param
-from docs.website import draw, gallery, methods, pages, words
-from docs.website.__main__ import forget
-from docs.website.pictures import NOT_NOW, Pictures
-from docs.website.printed import environment
 from tests.conftest import ROOT
+from website import draw, gallery, methods, pages, words
+from website.__main__ import forget
+from website.pictures import NOT_NOW, Pictures
+from website.printed import environment
 
 
 @pytest.mark.long  # `make site`, which every push runs, makes a page of every class
@@ -64,11 +64,11 @@ def test_pictures_are_kept_until_what_they_show_changes(tmp_path, monkeypatch):
         == {path.name for path in tmp_path.glob("*.png")}
         == {picture.file for picture in drawn}
     )
-    monkeypatch.setattr("docs.website.pictures.code_hash", lambda path: "other")
+    monkeypatch.setattr("website.pictures.code_hash", lambda path: "other")
     changed = Pictures(tmp_path, only=["gramacy"])
     assert changed.of_problem("gramacy").file not in unchanged.used
     assert len(list(tmp_path.glob("problem-*.png"))) == 1
-    monkeypatch.setattr("docs.website.plays.settings_for", lambda cls: {"grid": 9})
+    monkeypatch.setattr("website.plays.settings_for", lambda cls: {"grid": 9})
     assert Pictures(tmp_path, only=["random"]).of_method("random").file not in unchanged.used
 
 
@@ -150,7 +150,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
             "it all"
         )
     folders = ["--out", tmp_path / "site", "--work", tmp_path / "work"]
-    call = [sys.executable, "-m", "docs.website", *folders, "--pictures", "cei"]
+    call = [sys.executable, "-m", "website", *folders, "--pictures", "cei"]
     done = subprocess.run(call, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "method-cei" in (tmp_path / "site" / "methods" / "cei.html").read_text()

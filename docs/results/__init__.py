@@ -3,7 +3,7 @@ tabulate them.
 
 Bundles of the comparison with the field (*.zip), what of them was played again (confirmed.json),
 the findings about the papers' claims, their figures' rows, and measurements of speed.
-`docs/website` makes the site's own pages.
+`website` makes the site's own pages.
 """
 
 import cbobench as cbobench  # before NumPy, because it chooses the arithmetic

@@ -26,7 +26,7 @@ from docs.results.markdown import fill_sections, tabulate, wrap
 PAGE = Path(__file__).parents[1] / "field.md"
 FOLDER = PAGE.with_suffix("")  # with a page and a picture for each group
 README = PAGE.parents[1] / "README.md"
-PROSE = PAGE.parent / "website" / "prose" / "field.md"  # what the front page says beside tables
+PROSE = PAGE.parents[1] / "website" / "prose" / "field.md"  # what the front page says beside tables
 
 
 def command(words: str) -> str:

@@ -31,7 +31,7 @@ from docs.results.bundles import bundle_of
 
 HERE = Path(__file__).parent
 ROWS, ABOUT = HERE / "gallery.parquet", HERE / "gallery.json"
-FIGURES = HERE.parent / "website" / "prose" / "figures.yaml"
+FIGURES = HERE.parents[1] / "website" / "prose" / "figures.yaml"
 POINTS = 120
 KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
 READINGS = {"letter": "by the letter", "best": "as best known"}

@@ -1,5 +1,5 @@
 """docs/field/open_table.md: every method on every problem in one table, of ours and of what others
-sent, from the bundles alone. On the site docs/website/filter.js lets a reader choose rows.
+sent, from the bundles alone. On the site website/filter.js lets a reader choose rows.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from docs.results.paper_figures import Stored, suites, write_page
 
 HERE = Path(__file__).parent
 STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
-PROSE = HERE.parent / "website" / "prose" / "reproduction.md"
+PROSE = HERE.parents[1] / "website" / "prose" / "reproduction.md"
 DRAWS = 100  # simulated replications per finding
 # readings: the paper's words as they stand, and the nearest that is known
 LETTER, BEST = "letter", "best"

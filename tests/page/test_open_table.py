@@ -22,7 +22,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """The page as the site has it, alone."""
-    from docs.website.__main__ import build
+    from website.__main__ import build
 
     folder = tmp_path_factory.mktemp("site")
     (folder / "pages").mkdir()

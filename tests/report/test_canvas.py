@@ -19,8 +19,8 @@ from cbobench.errors import Advice
 from cbobench.report.figures.canvas import Image
 from cbobench.report.figures.style import SIZES
 from docs.results import gallery
-from docs.website.draw import page
 from tests.report.made import make
+from website.draw import page
 
 USERS = {
     "text.usetex": True,

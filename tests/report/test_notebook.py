@@ -15,11 +15,11 @@ import cbobench
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.load import Run
 from cbobench.sweep.outcome import Outcome
-from docs.website import examples
 from tests.conftest import ROOT
 from tests.report.made import make
+from website import examples
 
-NOTEBOOKS = sorted((ROOT / "docs" / "website" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "website" / "notebooks").glob("*.ipynb"))
 HOSTILE = """<script>alert("1")</script><img src=x onerror='alert(2)'>&amp;"""
 
 
@@ -124,7 +124,7 @@ def test_notebooks_show_what_they_are_kept_with(path, tmp_path, monkeypatch):
         examples.play(path, tmp_path),
     )
     assert examples.outputs(played) == remaining, (
-        "the code shows something else; run: python -m docs.website.examples"
+        "the code shows something else; run: python -m website.examples"
     )
 
 

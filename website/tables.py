@@ -1,4 +1,4 @@
-"""Writes what pages say of methods, problems and suites: python -m docs.website.tables (or: make
+"""Writes what pages say of methods, problems and suites: python -m website.tables (or: make
 pages).
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command
@@ -37,7 +37,7 @@ from cbobench.sweep.blocks import TASK_SECONDS
 from cbobench.words import count_noun
 from docs.results.markdown import fill_sections, tabulate
 
-DOCS = Path(__file__).parents[1]
+DOCS = Path(__file__).parents[1] / "docs"
 MEASURED = DOCS / "results"
 PAGES = (
     "methods.md",

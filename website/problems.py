@@ -10,9 +10,9 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.problems.formulas.box import BoxProblem
 from cbobench.report.tables.formats import escape_markdown
-from docs.website import words
-from docs.website.pictures import Pictures
-from docs.website.words import (
+from website import words
+from website.pictures import Pictures
+from website.words import (
     can_play,
     cells,
     facts,

@@ -16,8 +16,8 @@ from cbobench.report.figures import canvas, curves, layout, planes, style
 from cbobench.report.tables.formats import escape_markdown
 from cbobench.results.source import code_hash, source_hash
 from cbobench.suite.variants import canonical
-from docs.website import draw, plays
-from docs.website.words import prepared, signs
+from website import draw, plays
+from website.words import prepared, signs
 
 PIXELS = 118  # of a page to an inch of a figure
 NOT_NOW = "Pictures are left out of this build."

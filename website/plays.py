@@ -21,7 +21,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.report.figures.style import SIZES, look_of, mix_colour
-from docs.website import draw
+from website import draw
 
 PROBLEM = "gramacy"
 ROUNDS, SEEDS, GRID = 50, 5, 25

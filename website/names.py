@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of the public names: python -m docs.website.names (or:
+"""Writes docs/api.md from the docstrings of the public names: python -m website.names (or:
 make pages).
 """
 
@@ -15,7 +15,7 @@ import cbobench
 from cbobench.algorithms.base import Algorithm
 from cbobench.problems.base import Problem
 
-PAGE = Path(__file__).parents[1] / "api.md"
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 EXAMPLES = Path(__file__).parent / "prose" / "api_examples.py"
 SELF = "itself"  # a name without members
 ROOMS: dict[str, tuple[str, dict[str, str]]] = {

@@ -22,7 +22,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.report.tables.formats import escape_markdown, render
 from cbobench.report.tables.table import Code, TextTable
 from cbobench.suite import yamlio
-from docs.website import names
+from website import names
 
 SUBSCRIPT = re.compile(
     # of what: a letter, a sum, what is in brackets

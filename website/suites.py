@@ -6,7 +6,7 @@ from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.suite import yamlio
-from docs.website.words import facts, joined, links, sentence, suites_of
+from website.words import facts, joined, links, sentence, suites_of
 
 
 def page(name: str) -> str:

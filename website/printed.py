@@ -1,7 +1,7 @@
 """What the pages say is printed: plays the code of pages, and holds their printed blocks against
 what comes out.
 
-python -m docs.website.printed [PAGE ...]    writes what is printed today into the pages (by default all with code)
+python -m website.printed [PAGE ...]    writes what is printed today into the pages (by default all with code)
 
 A page's blocks are played in order, in one fresh folder. A `bash` block runs; a `python` or `yaml`
 block whose first line is `# NAME` is saved under that name, any other `python` block runs; a `text`
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import cbobench
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.M | re.S)
 EXTRA = re.compile(r'pip install "cbobench\[(\w+)\]"')
 MODULES = {"page": "plotly"}

@@ -17,9 +17,9 @@ from cbobench.report.load import Run
 from cbobench.report.tables.formats import escape_markdown
 from docs.results import gallery, reproduction
 from docs.results.markdown import tabulate
-from docs.website.pictures import Pictures
+from website.pictures import Pictures
 
-FIRST = Path(__file__).parents[2] / "suites" / "first.yaml"
+FIRST = Path(__file__).parents[1] / "suites" / "first.yaml"
 """The suite of README, whose figures the gallery shows."""
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from cbobench.report.tables.formats import escape_markdown
-from docs.website.pictures import Drawing, Pictures
-from docs.website.words import (
+from website.pictures import Drawing, Pictures
+from website.words import (
     can_play,
     cells,
     facts,

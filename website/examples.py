@@ -1,4 +1,4 @@
-"""Plays the example notebooks and stores what they show: python -m docs.website.examples (or: make
+"""Plays the example notebooks and stores what they show: python -m website.examples (or: make
 notebooks).
 
 They are played in an empty folder. Stored are tables and pictures: what Python prints of an object

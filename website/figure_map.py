@@ -1,7 +1,7 @@
 """The table of docs/papers.md that leads from a paper's figure to its suites, what these took, and
 its claims.
 
-python -m docs.website.figure_map
+python -m website.figure_map
 
 The times are those of the bundles in docs/results/papers.
 """
@@ -18,7 +18,7 @@ from docs.results.bundles import bundle_of
 from docs.results.field_shards import read_about
 from docs.results.markdown import fill_sections, tabulate
 
-PAGE = Path(__file__).parents[1] / "papers.md"
+PAGE = Path(__file__).parents[1] / "docs" / "papers.md"
 RECORDED = ("light-sensors", "stocks")
 NOTE = (
     "*takes*: CPU time of all seeds of the suite, as it was played for "

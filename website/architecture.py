@@ -15,7 +15,7 @@ from pathlib import Path
 import cbobench
 
 PACKAGE = Path(cbobench.__file__).parent
-PICTURE = Path(__file__).parents[1] / "_static" / "architecture.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "_static" / "architecture.svg"
 WIDTH, HEIGHT, GAP, ABOVE = 230, 46, 24, 44  # of a box, beside it, and above it
 
 

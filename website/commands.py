@@ -9,7 +9,7 @@ import re
 from textwrap import wrap
 
 from cbobench.cli import make_parser
-from docs.website.words import cells, sentence
+from website.words import cells, sentence
 
 
 def linked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Builds the site: python -m docs.website [--out build/site] [--pictures NAME ...] (or: make site).
+"""Builds the site: python -m website [--out build/site] [--pictures NAME ...] (or: make site).
 
 Warnings are errors, and a link that leads nowhere is a warning.
 """
@@ -14,11 +14,11 @@ from pathlib import Path
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import unknown
 from cbobench.problems import PROBLEMS
-from docs.website import pages
-from docs.website.pictures import GALLERY, Pictures
+from website import pages
+from website.pictures import GALLERY, Pictures
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = HERE.parent
 
 
 def build(pages_in: Path, out: Path) -> int:
@@ -42,7 +42,7 @@ def forget(pages_in: Path, out: Path) -> None:
 
 def main(given: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m docs.website", description="Build the documentation site."
+        prog="python -m website", description="Build the documentation site."
     )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
     parser.add_argument(

@@ -14,15 +14,18 @@ from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
 from docs.results.markdown import fill_sections
-from docs.website import commands, examples, gallery, methods, problems, suites
-from docs.website.pictures import NOT_NOW, Pictures
+from website import commands, examples, gallery, methods, problems, suites
+from website.pictures import NOT_NOW, Pictures
 
-DOCS = Path(__file__).parents[1]
-ROOT = DOCS.parent
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
 # Files that pages show or link.
 NOTEBOOKS = "website/notebooks/*.ipynb"
-BESIDE = ("_static/**/*.png", "_static/*.svg", "field/*.png", NOTEBOOKS, "results/**/*.zip")
+BESIDE = {
+    DOCS: ("_static/**/*.png", "_static/*.svg", "field/*.png", "results/**/*.zip"),
+    ROOT: (NOTEBOOKS,),
+}
 INSIDE = "field/*.md"  # pages below another one
 FIRST = "index"  # what the site calls the README
 YOURS = ("own_problem", "own_method", "beside_the_field", "sending_results", "which_method")
@@ -54,12 +57,17 @@ def sources() -> dict[str, Path]:
 
 def files_beside() -> dict[str, Path]:
     """What pages of docs/ show or hand out, pictures and notebooks, by its place on the site."""
-    return {str(path.relative_to(DOCS)): path for kind in BESIDE for path in DOCS.glob(kind)}
+    return {
+        str(path.relative_to(folder)): path
+        for folder, kinds in BESIDE.items()
+        for kind in kinds
+        for path in folder.glob(kind)
+    }
 
 
 def notebooks() -> dict[str, Path]:
     """The notebooks by the place of their pages."""
-    return {f"notebooks/{path.stem}.md": path for path in sorted(DOCS.glob(NOTEBOOKS))}
+    return {f"notebooks/{path.stem}.md": path for path in sorted(ROOT.glob(NOTEBOOKS))}
 
 
 def title(page: Path) -> str:
