@@ -86,18 +86,18 @@ PAPER ?= runs/paper
 DATA  ?= $(CBOBENCH_DATA)
 QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
-	$(BIN)/python -m docs.results.paper_figures --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m analysis.papers.figures --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
 
-claims: .make/install  ## from a clean tree play or confirm the next bundle of docs/results/papers, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: write reproduction.md and the gallery)
-	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m docs.results.papers $(ARGS)
+claims: .make/install  ## from a clean tree play or confirm the next bundle of a paper's suite, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: write reproduction.md and the gallery)
+	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m analysis.papers.play $(ARGS)
 
-literature: .make/install  ## from a clean tree play the next shard of docs/results that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
-	$(BIN)/python -m docs.results.shards $(ARGS)
+literature: .make/install  ## from a clean tree play the next shard of the field that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
+	$(BIN)/python -m analysis.shards $(ARGS)
 
-replay:  ## play drawn cells of docs/results again with the libraries that played them (ARGS="--replay 50")
+replay:  ## play drawn published cells again with the libraries that played them (ARGS="--replay 50")
 	$(PYTHON) -m venv build/replay
-	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r docs/results/requirements.txt
-	build/replay/bin/cbobench verify docs/results/*.zip $(or $(ARGS),--replay 5) || [ $$? -eq 3 ]
+	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r published/requirements.txt
+	build/replay/bin/cbobench verify published/*.zip $(or $(ARGS),--replay 5) || [ $$? -eq 3 ]
 
 pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
 	$(BIN)/python -m website.tables
@@ -128,7 +128,7 @@ release: .make/lint  ## build what is published into dist/, check it, play the d
 	$(RELEASE)/venv/bin/pip install --quiet --disable-pip-version-check dist/*.whl
 	cd $(RELEASE)/elsewhere && ../venv/bin/cbobench run first && ../venv/bin/cbobench figures runs/first --metric r
 	$(RELEASE)/venv/bin/pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[test]"
-	cp -r tests .ci .github .pre-commit-config.yaml suites analysis benchmarks deploy docs website *.md *.cff *.yaml LICENSE Makefile pyproject.toml $(RELEASE)/elsewhere
+	cp -r tests .ci .github .pre-commit-config.yaml suites analysis published benchmarks deploy docs website *.md *.cff *.yaml LICENSE Makefile pyproject.toml $(RELEASE)/elsewhere
 	cd $(RELEASE)/elsewhere && $(PYTEST:$(BIN)/%=../venv/bin/%) $(ARGS)
 
 clean:

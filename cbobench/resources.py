@@ -23,9 +23,9 @@ def suites() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder("suites").glob("*.yaml"))}
 
 
-def recipes() -> dict[str, Path]:
-    """Shipped analysis recipes by name."""
-    return {path.stem: path for path in sorted(folder("analysis").glob("*.py"))}
+def recipes(kind: str = "recipes") -> dict[str, Path]:
+    """Shipped "recipes" of figures, or files of "claims", by name."""
+    return {path.stem: path for path in sorted((folder("analysis") / kind).glob("*.py"))}
 
 
 FIGURE = re.compile(r"(\w+?)_?(?:figure|fig)[_.-]?(\d+)\W?([a-z]?)\W?", flags=re.I)

@@ -18,7 +18,7 @@ from cbobench import arithmetic
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted(
     path.relative_to(ROOT)
-    for room in ("benchmarks", "docs", "website")
+    for room in ("benchmarks", "analysis", "website")
     for path in ROOT.glob(f"{room}/**/*.py")
 )
 # Runs a script up to its first import of NumPy, and says which arithmetic that process has then.

@@ -356,7 +356,7 @@ def test_help_imports_nothing_that_computes():
 def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_path, run):
     run("run", small_suite(), "--out", tmp_path / "r", "--cpus", 0)
     folder = str(tmp_path / "r")
-    claims = ["claims", folder, "--recipe", "zhou_ji_2022_claims"]
+    claims = ["claims", folder, "--recipe", "zhou_ji_2022"]
     commands = [
         ["status", folder],
         ["compare", folder],

@@ -19,6 +19,11 @@ import yaml
 from matplotlib.image import imread
 
 import cbobench
+from analysis import pictures
+from analysis.field.groups import is_rival, page_of
+from analysis.field.numbers import open_fields
+from analysis.papers import gallery
+from analysis.shards import read_shards
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
@@ -27,10 +32,6 @@ from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from cbobench.report.figures.figures import find_recipes
 from cbobench.report.quantities import ROUNDS_TO_TARGET, quantities
-from docs.results import gallery, pictures
-from docs.results.field_groups import is_rival, page_of
-from docs.results.field_numbers import open_fields
-from docs.results.shards import read_shards
 from tests.conftest import ROOT
 from website import figure_map, names, printed, tables
 
@@ -90,7 +91,7 @@ def test_pages_and_measurements_lie_where_one_looks_for_them():
     target of its name.
     """
     beside_pages = {name for name in names_in(ROOT / "docs") if not name.endswith(".md")}
-    assert beside_pages == {"_static", "field", "results"}
+    assert beside_pages == {"_static", "field"}
     folders = names_in(ROOT / "benchmarks") - {"machine.py"}
     assert folders == {"speed", "scale", "quality", "chaos"}
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.M)
@@ -136,7 +137,7 @@ def test_the_pictures_are_those_of_what_is_stored():
     figure = next(
         candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c"
     )
-    fields = open_fields(pictures.HERE, read_shards())
+    fields = open_fields(pictures.PUBLISHED, read_shards())
     compare_pictures(
         (pictures.draw_field(fields), pictures.FIELD, 200),
         *(
@@ -167,7 +168,7 @@ def compare_pictures(*pairs):
         sink.seek(0)
         picture, drawn = (imread(source)[..., :3] for source in (path, sink))
         assert picture.shape == drawn.shape
-        assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: docs.results.pictures"
+        assert abs(picture - drawn).mean() < 2 / 255, f"{path.name} is stale: analysis.pictures"
         assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
 
 
@@ -185,7 +186,7 @@ def test_both_readings_of_a_figure_have_the_same_axes():
 
 def test_every_figure_of_the_papers_is_to_be_seen():
     text = pictures.PAPERS.read_text(encoding="utf-8")
-    assert pictures.in_page(text) == text, "docs/papers.md is stale: docs.results.pictures"
+    assert pictures.in_page(text) == text, "docs/papers.md is stale: analysis.pictures"
     assert figure_map.in_page(text) == text, "docs/papers.md is stale: make pages"
     paths = sorted(pictures.FOLDER.glob("*.png"))
     assert [path.stem for path in paths] == sorted(figure.key for figure in gallery.read_figures())
@@ -219,7 +220,7 @@ def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
 
 
 def test_the_field_shows_who_is_among_the_first_anywhere():
-    fields = open_fields(pictures.HERE, read_shards())
+    fields = open_fields(pictures.PUBLISHED, read_shards())
     leaders = pictures.find_leaders(fields)
     first = {
         name
@@ -303,7 +304,7 @@ def find_wrong_commands(text: str) -> list[str]:
             except Misuse:
                 is_wrong = True
         for before, word in itertools.pairwise([name, *words]):
-            if word.startswith("docs/"):
+            if word.startswith("published/"):
                 is_wrong |= not [*ROOT.glob(word)]
             elif before in ("run", "check", "--against", "--metric") and OURS.match(word):
                 is_wrong |= not (
@@ -335,12 +336,12 @@ def test_wrong_commands_in_running_text_are_found():
         "compare --rank",
         "compare RUN --horizon ten",
         "run first --seeds",
-        "verify docs/results/no-*.zip",
+        "verify published/no-*.zip",
         "cbobench run no_suite",
         "compare RUN --metric regrets",
         "cbobench compare RUN --against ckb",
     ]
-    right = ["compare runs/mine docs/results/low-*.zip --ranks", "verify RUN --replay K", "run"]
+    right = ["compare runs/mine published/low-*.zip --ranks", "verify RUN --replay K", "run"]
     text = "".join(f"`{span}`, " for span in [*wrong, *right])
     assert find_wrong_commands(text) == wrong
 
@@ -354,7 +355,7 @@ def test_the_command_for_several_runs_takes_a_method_of_its_bundles_in_other_set
     suite["problems"] = [{"gardner-1": {"noise_f": 0.0, "noise_g": 0.0}}]
     monkeypatch.chdir(tmp_path)
     cbobench.run(suite | {"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]}, cpus=0)
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "published").symlink_to(ROOT / "published")
     words = [sorted(map(str, Path().glob(w))) if "*" in w else [w] for w in command.split()]
     assert main([*itertools.chain(*words)]) == 0
     assert " cei (low-ours) " in capsys.readouterr().out

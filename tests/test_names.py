@@ -34,7 +34,7 @@ OUTSIDE = {
 OUTSIDE |= {"ConstrainedHartmann", "json.py", "pandas.py", "c7i.4xlarge"}
 """Names of others that nothing here imports or calls."""
 YOURS = re.compile(r"mine\b|module\b|\w*NAME")  # names of a user's, on pages
-FOLDERS = ("cbobench", "analysis", "docs", "website", "benchmarks", "tests", "suites", ".ci")
+FOLDERS = ("cbobench", "analysis", "website", "benchmarks", "tests", "suites", ".ci")
 SCRIPTS = [
     path
     for folder in FOLDERS

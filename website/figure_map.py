@@ -3,20 +3,20 @@ its claims.
 
 python -m website.figure_map
 
-The times are those of the bundles in docs/results/papers.
+The times are those of the bundles in published/papers.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from analysis.bundles import read_about
+from analysis.markdown import fill_sections, tabulate
+from analysis.papers import gallery
+from analysis.papers.bundles import bundle_of
 from cbobench import resources
 from cbobench.suite import yamlio
 from cbobench.words import duration
-from docs.results import gallery
-from docs.results.bundles import bundle_of
-from docs.results.field_shards import read_about
-from docs.results.markdown import fill_sections, tabulate
 
 PAGE = Path(__file__).parents[1] / "docs" / "papers.md"
 RECORDED = ("light-sensors", "stocks")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import cbobench
+from analysis.markdown import tabulate
+from analysis.papers import gallery, reproduction
 from cbobench.report.load import Run
 from cbobench.report.tables.formats import escape_markdown
-from docs.results import gallery, reproduction
-from docs.results.markdown import tabulate
 from website.pictures import Pictures
 
 FIRST = Path(__file__).parents[1] / "suites" / "first.yaml"

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
 
+from analysis.markdown import fill_sections
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from docs.results.markdown import fill_sections
 from website import commands, examples, gallery, methods, problems, suites
 from website.pictures import NOT_NOW, Pictures
 
@@ -23,8 +23,8 @@ TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie besi
 # Files that pages show or link.
 NOTEBOOKS = "website/notebooks/*.ipynb"
 BESIDE = {
-    DOCS: ("_static/**/*.png", "_static/*.svg", "field/*.png", "results/**/*.zip"),
-    ROOT: (NOTEBOOKS,),
+    DOCS: ("_static/**/*.png", "_static/*.svg", "field/*.png"),
+    ROOT: (NOTEBOOKS, "published/*.zip"),
 }
 INSIDE = "field/*.md"  # pages below another one
 FIRST = "index"  # what the site calls the README

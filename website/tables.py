@@ -3,7 +3,7 @@ pages).
 
 Tables stand between `<!-- NAME -->` and `<!-- end -->`: those of `cbobench list`, what the command
 line can do, and in which_method.md what methods need, know and can play, taken from their classes.
-Those of clusters.md are computed from cluster.json and speed.json of docs/results, which
+Those of clusters.md are computed from cluster.json and speed.json of published/, which
 `benchmarks.scale.cluster` and `make speed ARGS="--only dispatch boxes --out ..."` write; those of
 speed.md from rounds.json, by `benchmarks.speed.rounds`, and from curves.json, by
 `benchmarks.speed.curves`.
@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from analysis.folders import DOCS, PUBLISHED
+from analysis.markdown import fill_sections, tabulate
 from benchmarks.speed.calls import HELD
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
@@ -35,10 +37,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.sweep.blocks import TASK_SECONDS
 from cbobench.words import count_noun
-from docs.results.markdown import fill_sections, tabulate
 
-DOCS = Path(__file__).parents[1] / "docs"
-MEASURED = DOCS / "results"
 PAGES = (
     "methods.md",
     "problems.md",
@@ -213,7 +212,7 @@ def driver(row: dict[str, float]) -> float:
 
 def efficiency() -> str:
     """Measured: how busy nodes are kept, what a task loses, and what the driver takes."""
-    found = json.loads((MEASURED / "cluster.json").read_text(encoding="utf-8"))
+    found = json.loads((PUBLISHED / "cluster.json").read_text(encoding="utf-8"))
     head = [
         "nodes",
         "task",
@@ -247,7 +246,7 @@ def origin(found: dict[str, Any]) -> str:
 
 def beside() -> str:
     """How long a round of ours takes on a box, and how many times as long one of BoTorch's."""
-    found = json.loads((MEASURED / "rounds.json").read_text(encoding="utf-8"))
+    found = json.loads((PUBLISHED / "rounds.json").read_text(encoding="utf-8"))
     ms = {(row["method"], row["m"], row["d"], row["n"]): row["ms"] for row in found["rows"]}
     counts = sorted({row["n"] for row in found["rows"]})
     body = []
@@ -293,7 +292,7 @@ VARIED = {
 
 def finite_curves() -> str:
     """What a round on a finite set costs over what is varied, beside bare NumPy."""
-    found = json.loads((MEASURED / "curves.json").read_text(encoding="utf-8"))
+    found = json.loads((PUBLISHED / "curves.json").read_text(encoding="utf-8"))
     body = []
     for row in found["finite"]:
         bare = (
@@ -313,7 +312,7 @@ def finite_curves() -> str:
 
 def box_curves() -> str:
     """What a round on a box costs over what is varied."""
-    found = json.loads((MEASURED / "curves.json").read_text(encoding="utf-8"))
+    found = json.loads((PUBLISHED / "curves.json").read_text(encoding="utf-8"))
     body = [
         [
             VARIED[row["curve"]],
@@ -341,8 +340,8 @@ def held_calls() -> str:
 
 def sweeps() -> str:
     """Extrapolated: how long two sweeps take on how many machines."""
-    found = json.loads((MEASURED / "speed.json").read_text(encoding="utf-8"))
-    measured = json.loads((MEASURED / "cluster.json").read_text(encoding="utf-8"))["rows"]
+    found = json.loads((PUBLISHED / "speed.json").read_text(encoding="utf-8"))
+    measured = json.loads((PUBLISHED / "cluster.json").read_text(encoding="utf-8"))["rows"]
     lost = max(row["lost"] for row in measured) / 1e3
     share = TASK_SECONDS / (TASK_SECONDS + lost)
     body = []

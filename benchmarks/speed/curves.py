@@ -1,7 +1,7 @@
 """CPU time of a round over seeds, actions, constraints, inputs and rounds: the best of three turns,
 as JSON.
 
-    python -m benchmarks.speed.curves [--out docs/results/curves.json] [--repeats 3]
+    python -m benchmarks.speed.curves [--out published/curves.json] [--repeats 3]
 
 On finite sets a round of `ckb-ucb` is measured beside the same algebra in bare NumPy (`floor` of
 cases.py), on boxes a round of `cei` on the formula of rounds.py. All settings take turns, so that a

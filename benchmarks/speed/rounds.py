@@ -1,7 +1,7 @@
 """CPU time of a round on a box, our methods beside BoTorch's: a JSON line per setting.
 
     python -m benchmarks.speed.rounds [--d 2 7] [--m 1 5] [--n 30] [--methods cei] [--out
-    docs/results/rounds.json]
+    published/rounds.json]
 
 Every method is told the same n points of a Sobol design, and then plays on. Of ours, n/10 rounds
 are timed, because later fits of hyperparameters are that far apart; of BoTorch's, which fits in

@@ -1,1 +1,1 @@
-"""Claims of the papers: what recipes in `analysis/` use for evidence and verdicts on them."""
+"""Claims of the papers: evidence and verdicts, which files in `analysis/claims/` ask for."""

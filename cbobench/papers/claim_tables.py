@@ -36,7 +36,7 @@ FEW = 3  # claims that are not in the runs up to which each says what it needs
 
 
 def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim]:
-    """The claims of the shipped recipes, or of one recipe (a name or a path).
+    """The shipped claims, or those of one recipe (a name or a path).
 
     Args:
         only: ids.
@@ -45,10 +45,8 @@ def claims_of(recipe: str | None = None, only: Sequence[str] = ()) -> list[Claim
         Misuse: no such recipe, one without claims, an unknown id, an id given twice.
     """
     claims_by_id: dict[str, Claim] = {}
-    for path, module in find_recipes(recipe):
+    for path, module in find_recipes(recipe, "claims"):
         module_claims = getattr(module, "claims", None)
-        if module_claims is None and recipe is None:
-            continue
         if not isinstance(module_claims, list) or not all(
             isinstance(claim, Claim) for claim in module_claims
         ):

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from docs.results import open_table
+from analysis.field import open_table
 from tests.page.browsing import BROWSER, chromium
 
 pytestmark = [

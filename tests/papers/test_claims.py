@@ -458,7 +458,7 @@ def test_the_claims_are_there():
 
 @pytest.mark.parametrize("paper", ["zhou_ji_2022", "shi_eryilmaz_2022", "guo_zhu_liu_2022"])
 def test_every_claim_quotes_its_paper(paper):
-    for quoted_claim in claims_of(f"{paper}_claims"):
+    for quoted_claim in claims_of(paper):
         assert quoted_claim.quote or "Theorem" in quoted_claim.source, quoted_claim.id
         assert quoted_claim.source
 

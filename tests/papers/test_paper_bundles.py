@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 
 import cbobench
+from analysis.papers import bundles, reproduction
+from analysis.papers import play as papers
 from cbobench import resources
 from cbobench.cli import main
 from cbobench.errors import CbobenchError
@@ -16,10 +18,9 @@ from cbobench.play.block import recorded_rounds
 from cbobench.report.load import Run
 from cbobench.results.export import export
 from cbobench.suite import yamlio
-from docs.results import bundles, papers, reproduction
 
 SUITE = "zhou_ji_2022_slack"
-LAST_OF_ADMMBO = (90, 50)  # analysis/shi_eryilmaz_2022_claims.py
+LAST_OF_ADMMBO = (90, 50)  # analysis/claims/shi_eryilmaz_2022.py
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +37,10 @@ def played(tmp_path_factory):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder for bundles."""
-    monkeypatch.setattr(bundles, "BUNDLES", tmp_path / "papers")
-    monkeypatch.setattr(papers, "BUNDLES", tmp_path / "papers")
+    monkeypatch.setattr(bundles, "PUBLISHED", tmp_path)
     monkeypatch.setattr(papers, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr("docs.results.shards.FOLDER", tmp_path)
-    return tmp_path / "papers"
+    monkeypatch.setattr("analysis.shards.PUBLISHED", tmp_path)
+    return tmp_path
 
 
 def test_every_suite_of_the_papers_is_played_in_this_order():
@@ -88,10 +88,8 @@ def test_a_suite_is_played_once_and_then_confirmed(folder, monkeypatch, capsys):
     played anew.
     """
     short = ["--seeds", "1", "--horizon", "20", "--cpus", "0"]
-    monkeypatch.setattr(
-        "docs.results.shards.run_until", lambda words, deadline: main([*words, *short])
-    )
-    monkeypatch.setattr("docs.results.shards.find_edits", lambda *but: "")
+    monkeypatch.setattr("analysis.shards.run_until", lambda words, deadline: main([*words, *short]))
+    monkeypatch.setattr("analysis.shards.find_edits", lambda *but: "")
     suites = {SUITE: {"every": 5}}
     assert papers.choose_next(suites) == [SUITE]
     papers.renew_suite(SUITE, papers.rounds_of(suites[SUITE]), False)

@@ -1,4 +1,4 @@
-"""What docs/results stores: pages are current, findings are of claims and suites as they are,
+"""What published/ stores: pages are current, findings are of claims and suites as they are,
 figures can be drawn.
 """
 
@@ -10,15 +10,16 @@ import re
 import matplotlib as mpl
 import pytest
 
+from analysis.bundles import digest_of, read_confirmed
+from analysis.folders import PUBLISHED
+from analysis.papers import bundles, gallery, maps, reproduction
+from analysis.papers.figures import play
 from cbobench import resources
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.papers.claim_tables import as_record, claims_of, evaluate
 from cbobench.papers.rules import RULES
 from cbobench.replay.replay import replay
 from cbobench.results.export import export
-from docs.results import bundles, gallery, maps, reproduction
-from docs.results.field_shards import digest_of, read_confirmed
-from docs.results.paper_figures import play
 
 mpl.use("Agg")
 OWN_NUMBERS = (  # names and the papers' own words, which are no measurements of ours
@@ -45,7 +46,7 @@ def test_the_page_is_current(stored):
     changed_rows = [row | {"verdict": "contradicted"} for row in stored["rows"]]
     text = reproduction.PAGE.read_text()
     is_current = reproduction.page(stored) == text
-    assert is_current, "stale: python -m docs.results.reproduction --render"
+    assert is_current, "stale: python -m analysis.papers.reproduction --render"
     assert reproduction.page(stored | {"rows": changed_rows}) != text, "negative control"
 
 
@@ -80,7 +81,7 @@ def test_no_reading_holds_a_letter_against_a_best_known_setting(stored):
 
 
 def test_prose_has_no_numbers_of_its_own():
-    text = reproduction.PROSE.read_text()
+    text = reproduction.TEXT.read_text()
     for pattern in OWN_NUMBERS:
         text = re.sub(pattern, "", text)
     assert re.findall(r".*\d.*", text) == []
@@ -114,9 +115,9 @@ def test_what_is_stored_is_of_the_bundles_that_are_there(stored):
 
 def test_the_page_names_the_commit_whose_replay_confirmed_each_bundle():
     page = reproduction.PAGE.read_text()
-    confirmed = read_confirmed(bundles.BUNDLES)
+    confirmed = read_confirmed(PUBLISHED)
     for suite in reproduction.suites():
-        assert bundles.is_confirmed(suite), f"python -m docs.results.papers --confirm {suite}"
+        assert bundles.is_confirmed(suite), f"python -m analysis.papers.play --confirm {suite}"
         assert f"| {confirmed[suite]['commit'][:7]} (10 cells) |" in page
 
 
@@ -154,7 +155,7 @@ def test_a_suite_that_is_played_today_gives_the_numbers_of_the_page(suite, store
 
 def test_a_short_run_of_it(tmp_path, monkeypatch):
     """A suite played short gives findings of its claims, all others are not in these runs."""
-    monkeypatch.setattr(bundles, "BUNDLES", tmp_path)
+    monkeypatch.setattr(bundles, "PUBLISHED", tmp_path)
     assert play("zhou_ji_2022_slack", tmp_path, seeds=2, horizon=20, cpus=0)
     assert not play("zhou_ji_2022_slack", tmp_path, seeds=0), "refused"
     export(tmp_path / "zhou_ji_2022_slack", tmp_path / "zhou_ji_2022_slack.zip")

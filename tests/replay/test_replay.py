@@ -444,12 +444,12 @@ def test_names_of_a_strangers_files_reach_no_terminal_raw(run, tmp_path, capsys)
 @pytest.mark.parametrize("name", ["low-light", "low-theory"])
 def test_nothing_differs_in_stored_plays(name):
     """Beside other libraries than those of the plays nothing is checked."""
-    replayed = replay([str(ROOT / "docs" / "results" / f"{name}.zip")], 2, seed=4)
+    replayed = replay([str(ROOT / "published" / f"{name}.zip")], 2, seed=4)
     assert replayed.verdict != "differs", describe_replay(replayed)
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "requirements-botorch.txt"])
 def test_the_requirements_beside_the_results_promise_no_bits_of_pytorch(file):
-    comment = " ".join((ROOT / "docs" / "results" / file).read_text().split("==")[0].split())
+    comment = " ".join((ROOT / "published" / file).read_text().split("==")[0].split())
     assert "PyTorch" in comment
     assert "kind of CPU" in comment

@@ -14,11 +14,11 @@ import pytest
 from matplotlib import font_manager
 
 import cbobench
+from analysis.papers import gallery
 from cbobench.cli import main
 from cbobench.errors import Advice
 from cbobench.report.figures.canvas import Image
 from cbobench.report.figures.style import SIZES
-from docs.results import gallery
 from tests.report.made import make
 from website.draw import page
 

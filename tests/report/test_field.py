@@ -12,34 +12,40 @@ import pandas as pd
 import pytest
 
 import cbobench
+from analysis import bundles as field_shards
+from analysis import shards
+from analysis.field import groups as field_groups
+from analysis.field import numbers as field_numbers
+from analysis.field import page as field_page
+from analysis.field import spreads, tables
+from analysis.folders import PUBLISHED
 from cbobench import resources
 from cbobench.cli import main
 from cbobench.replay.replay import Outcome, Replay
 from cbobench.report.load import Run
 from cbobench.results.provenance import DISTRIBUTIONS
 from cbobench.stats.paired_tests import holm, signed_rank
-from docs.results import field_groups, field_numbers, field_page, field_shards, shards, spreads
-from docs.results import field_tables as tables
 from tests.report.made import make
 
-BUNDLES = sorted(shards.FOLDER.glob("*.zip"))
+PLAYED = map(shards.bundle_of, shards.read_shards())
+BUNDLES = [bundle for bundle in PLAYED if bundle.exists()]
 
 
 @pytest.fixture(scope="module")
 def fields():
-    return field_numbers.open_fields(shards.FOLDER, shards.read_shards())
+    return field_numbers.open_fields(PUBLISHED, shards.read_shards())
 
 
 def test_the_pages_are_what_the_bundles_say(fields):
-    pages = field_page.render_pages(shards.FOLDER, shards.read_shards(), fields)
+    pages = field_page.render_pages(PUBLISHED, shards.read_shards(), fields)
     assert len(pages) == len(fields) + 2, "the front page and README, beside one for each group"
     for path, text in pages.items():
         assert path.read_text(encoding="utf-8") == text, (
-            f"{path.name} is not of these bundles: python -m docs.results.shards --render"
+            f"{path.name} is not of these bundles: python -m analysis.shards --render"
         )
     for name in fields:
         picture = field_page.FOLDER / f"{field_groups.page_of(name)}.png"
-        assert 5e3 < picture.stat().st_size < 1e5, "python -m docs.results.pictures --field"
+        assert 5e3 < picture.stat().st_size < 1e5, "python -m analysis.pictures --field"
 
 
 def make_field(folder, values, rounds=None, failed=None):
@@ -186,7 +192,7 @@ def test_every_defeat_of_the_bundles_is_on_the_page(fields):
 
 def test_readmes_ranks_are_of_all_bundles_with_ten_seeds(fields):
     readme = field_page.README.read_text(encoding="utf-8")
-    (named,) = re.findall(r"results/low-\{(.*)\}\.zip --ranks", readme)
+    (named,) = re.findall(r"published/low-\{(.*)\}\.zip --ranks", readme)
     whole = {
         bundle.stem
         for bundle in fields["low"].bundles
@@ -237,7 +243,7 @@ def test_the_page_says_by_which_settings_the_theory_played():
 def test_the_prose_has_no_numbers_of_its_own():
     names = r"`[^`]*`|\b(keane|ackley|ridge)-\d+|\bf5\b"
     assert (
-        re.findall(r".*\d.*", re.sub(names, "", field_page.PROSE.read_text(encoding="utf-8"))) == []
+        re.findall(r".*\d.*", re.sub(names, "", field_page.FRONT.read_text(encoding="utf-8"))) == []
     )
     for section in field_groups.GROUPS.values():
         assert not re.search(r"\d", section.title + section.words), section.title
@@ -275,7 +281,7 @@ def test_every_shard_names_pairs_of_a_shipped_suite(name):
 def test_the_libraries_of_the_bundles_are_those_that_the_requirements_install():
     pinned = {
         tuple(line.strip().split("=="))
-        for file in shards.FOLDER.glob("requirements*.txt")
+        for file in PUBLISHED.glob("requirements*.txt")
         for line in file.read_text(encoding="utf-8").splitlines()
         if "==" in line
     }
@@ -297,7 +303,7 @@ def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
     assert shards.is_whole("low-ours", shard)
     assert not shards.is_whole("low-ours", shard | {"seeds": 11})
     assert not shards.is_whole("low-ours", shard | {"only": ["*/cei", "*/never-begun"]})
-    monkeypatch.setattr(shards, "FOLDER", tmp_path)
+    monkeypatch.setattr(shards, "PUBLISHED", tmp_path)
     assert not shards.is_whole("low-ours", shard)
 
 
@@ -341,7 +347,7 @@ def outcome(state="equal"):
     ],
 )
 def test_what_confirms_a_shard_and_what_does_not(tmp_path, monkeypatch, outcomes, unread):
-    monkeypatch.setattr(shards, "FOLDER", tmp_path)
+    monkeypatch.setattr(shards, "PUBLISHED", tmp_path)
     monkeypatch.setattr(shards, "describe_replay", lambda replayed: ["…"])
     monkeypatch.setattr(
         shards, "invocation", lambda command: {"commit": 40 * "b", "dirty": False, "at": "today"}

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 import cbobench
+from analysis import bundles, shards
+from analysis.field import open_table, received
 from cbobench.cli import main
-from docs.results import open_table, received, shards
 
 STRANGE = "<b>|mine</b>"
 SUITE = {
@@ -39,7 +40,7 @@ def sent(tmp_path, monkeypatch):
     (tmp_path / "mine.yaml").write_text(json.dumps(SUITE))
     folder = tmp_path / "others"
     folder.mkdir()
-    monkeypatch.setattr(open_table, "OTHERS", folder)
+    monkeypatch.setattr(bundles, "PUBLISHED", folder)
     assert main(["run", "mine.yaml", "--cpus", "0", "--out", "runs/mine"]) == 0
     assert main(["export", "runs/mine", "--out", "others/their-own.zip"]) == 0
     return folder / "their-own.zip"
@@ -52,12 +53,12 @@ def read_page():
 
 
 def test_the_page_is_what_the_bundles_say():
-    bundles = [shards.bundle_of(name) for name in shards.read_shards()]
+    played = [shards.bundle_of(name) for name in shards.read_shards()]
     text = open_table.render_table(
-        [bundle for bundle in bundles if bundle.exists()], open_table.find_others()
+        [bundle for bundle in played if bundle.exists()], bundles.find_sent()
     )
     assert text == open_table.PAGE.read_text(encoding="utf-8"), (
-        "docs/field/open_table.md is not of these bundles: python -m docs.results.shards --render"
+        "docs/field/open_table.md is not of these bundles: python -m analysis.shards --render"
     )
     assert len(text) < 200_000, "it is read on a forge, and is 600 kB of HTML on the site"
 
@@ -105,14 +106,14 @@ def test_names_say_what_other_columns_do_not():
 
 @pytest.mark.slow
 def test_what_others_send_stands_beside_the_others(sent):
-    text = open_table.render_table([shards.bundle_of("low-ours")], open_table.find_others())
+    text = open_table.render_table([shards.bundle_of("low-ours")], bundles.find_sent())
     rows = [line for line in text.splitlines() if "mine" in line]
     assert len(rows) == 2
     assert rows[0].startswith(
         "| low | gramacy | 2 | 2 | 0 | 60 | \\<b\\>\\|mine\\</b\\> (their-own)"
     )
     assert rows[1].startswith("| their-own | gramacy | 2 | 2 | ")
-    assert "- [their-own](../results/others/their-own.zip): 4 cells, played by" in text
+    assert "- [their-own](../../published/their-own.zip): 4 cells, played by" in text
 
 
 @pytest.mark.slow
@@ -124,8 +125,8 @@ def test_what_others_send_is_replayed(sent, capsys):
     cut = sent.parent / "cut.zip"
     cut.write_bytes(sent.read_bytes()[:2000])
     (sent.parent / "Upper.zip").write_bytes(sent.read_bytes())
-    bundles = [light, cut, sent.parent / "Upper.zip", sent.parent / "none.zip"]
-    assert received.check_bundles(bundles, 1) == 1
+    given = [light, cut, sent.parent / "Upper.zip", sent.parent / "none.zip"]
+    assert received.check_bundles(given, 1) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert last in [
         f"4 bundles; 1 {state}: light.zip; 3 wrong: cut.zip, Upper.zip, none.zip"
@@ -136,8 +137,8 @@ def test_what_others_send_is_replayed(sent, capsys):
 def test_only_bundles_that_are_new_are_checked(tmp_path, monkeypatch):
     folder = tmp_path / "others"
     folder.mkdir()
-    for module in (open_table, received):
-        monkeypatch.setattr(module, "OTHERS", folder)
+    for module in (bundles, received):
+        monkeypatch.setattr(module, "PUBLISHED", folder)
     for name in ("old", "changed"):
         (folder / f"{name}.zip").write_text(name)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]

@@ -7,8 +7,8 @@ import re
 import pandas as pd
 import pytest
 
+from analysis.papers import figures as script
 from cbobench.problems.data import DATA_SETS, DataFolder
-from docs.results import paper_figures as script
 
 FIGURES = {
     "zhou_ji_2022": {"1a", "1b", "1c", "2a", "2b", "2c"},

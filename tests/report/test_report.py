@@ -141,11 +141,12 @@ def test_figures_and_the_numbers_behind_them(finished, tmp_path):
     [
         ("zhou", "unknown recipe 'zhou'"),
         ("mine.py", "has no function figures"),
-        ("zhou_ji_2022_claims", "draws nothing"),
+        ("claims.py", "draws nothing"),
     ],
 )
 def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, message):
     (tmp_path / "mine.py").write_text("x = 1\n")
+    (tmp_path / "claims.py").write_text("claims = []\n")
     with pytest.raises(Misuse, match=message):
         list(draw_all(Run(finished), tmp_path, recipe))
 
@@ -157,7 +158,12 @@ def assert_the_same_bytes(recipe, run, folder, figures):
     local_paths = [
         path for _, paths in draw_all(Run(run), folder / "here", recipe) for path in paths
     ]
-    arguments = [sys.executable, ROOT / "analysis" / f"{recipe}.py", run, folder / "there"]
+    arguments = [
+        sys.executable,
+        ROOT / "analysis" / "recipes" / f"{recipe}.py",
+        run,
+        folder / "there",
+    ]
     subprocess.run(arguments, capture_output=True, check=True)
     assert len(local_paths) == 4 * figures
     assert sorted(path.name for path in (folder / "there").glob("*")) == sorted(
@@ -188,6 +194,6 @@ def test_a_recipe_run_by_path_draws_the_same_bytes(tmp_path):
 def test_a_recipe_refuses_what_is_no_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["summary.py", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path(ROOT / "analysis" / "summary.py", run_name="__main__")
+        runpy.run_path(ROOT / "analysis" / "recipes" / "summary.py", run_name="__main__")
     assert ended.value.code == 2
     assert "is not a run folder" in capsys.readouterr().err

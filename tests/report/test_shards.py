@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 import cbobench
-from docs.results import shards
+from analysis import shards
 
 SHARDS = {"tiny": {"suite": "first", "only": ["*/random"], "seeds": 2}}
 
@@ -29,7 +29,7 @@ def tree(tmp_path, monkeypatch):
     git(folder, "commit", "--quiet", "-m", "Begin")
     for name, value in {
         "ROOT": folder,
-        "FOLDER": folder,
+        "PUBLISHED": folder,
         "RUNS": tmp_path / "runs",
         "PAGES": (page, folder / "none"),
     }.items():

@@ -490,13 +490,18 @@ def load_recipe(path: Path) -> ModuleType:
     return module
 
 
-def find_recipes(recipe: str | None = None) -> Iterator[tuple[Path, ModuleType]]:
+def find_recipes(
+    recipe: str | None = None, kind: str = "recipes"
+) -> Iterator[tuple[Path, ModuleType]]:
     """Every shipped recipe, or only one (a name or a path), as modules.
+
+    Args:
+        kind: "recipes" of figures, or "claims".
 
     Raises:
         Misuse: no such recipe.
     """
-    recipes = resources.recipes()
+    recipes = resources.recipes(kind)
     chosen = recipes
     if recipe is not None:
         path = Path(recipe)
@@ -596,8 +601,8 @@ def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
 
 
 def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
-    """A recipe run as a script: `python analysis/NAME.py RUN [OUT]`; `before` may print something
-    of the run first.
+    """A recipe run as a script: `python analysis/recipes/NAME.py RUN [OUT]`; `before` may print
+    something of the run first.
     """
     import sys
 

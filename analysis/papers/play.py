@@ -1,9 +1,9 @@
-"""Plays the papers' suites one by one, each kept as a bundle in docs/results/papers;
+"""Plays the papers' suites one by one, each kept as a bundle in published;
 from these `reproduction` and `gallery` write their pages, without a play.
 
-python -m docs.results.papers [--list | --render | --confirm [K]] [--no-commit] [SUITE ...]
+python -m analysis.papers.play [--list | --render | --confirm [K]] [--no-commit] [SUITE ...]
 
-Takes the first suite of docs/results/papers.yaml that is missing, not whole or not confirmed (or
+Takes the first suite of published/papers.yaml that is missing, not whole or not confirmed (or
 those that are named), and commits what that gave. Of a whole bundle ten drawn cells are played
 again: if all are equal to the last bit this commit confirms it, else its suite is played anew. A
 play ends after 40 minutes; the next call goes on. `--render` computes pages and gallery from the
@@ -18,14 +18,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.errors import CbobenchError, unknown
-from cbobench.suite import yamlio
-from cbobench.words import count_noun, list_names
-from docs.results import gallery, reproduction
-from docs.results.bundles import BUNDLES, bundle_of, is_confirmed, is_whole, list_whole
-from docs.results.paper_figures import suites as list_papers
-from docs.results.shards import (
-    FOLDER,
+from analysis.folders import PUBLISHED
+from analysis.papers import gallery, reproduction
+from analysis.papers.bundles import bundle_of, is_confirmed, is_whole, list_whole
+from analysis.papers.figures import suites as list_papers
+from analysis.shards import (
     SECONDS,
     commit_results,
     confirm_shards,
@@ -35,6 +32,9 @@ from docs.results.shards import (
     refuse_edits,
     run_commands,
 )
+from cbobench.errors import CbobenchError, unknown
+from cbobench.suite import yamlio
+from cbobench.words import count_noun, list_names
 
 RUNS = Path("runs") / "papers"
 LONGEST = 20_000  # rounds of any suite
@@ -44,7 +44,7 @@ Suites = Mapping[str, Mapping[str, Any]]
 
 def read_suites() -> dict[str, dict[str, Any]]:
     """What is to be played, by the suite's name, in this order."""
-    return dict(yamlio.read(FOLDER / "papers.yaml"))
+    return dict(yamlio.read(PUBLISHED / "papers.yaml"))
 
 
 def rounds_of(entry: Mapping[str, Any]) -> list[int]:
@@ -55,15 +55,10 @@ def rounds_of(entry: Mapping[str, Any]) -> list[int]:
     return sorted({1, *range(every, LONGEST + 1, every), *entry.get("also", ())})
 
 
-def shard_of(suite: str) -> str:
-    """A suite's bundle, as `shards` names it."""
-    return f"{BUNDLES.name}/{suite}"
-
-
 def commit_bundles(subject: str) -> None:
     """Commit the bundles, which commits confirmed them, and the page that says so."""
     reproduction.main(["--render"])
-    commit_results(subject, BUNDLES, reproduction.STORED, reproduction.PAGE)
+    commit_results(subject, PUBLISHED, reproduction.STORED, reproduction.PAGE)
 
 
 def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
@@ -76,17 +71,16 @@ def play_suite(suite: str, rounds: Sequence[int], seconds: float) -> None:
     again = ["--again", "stale"] if run.exists() else []
     if not run_commands(suite, [["run", suite, "--out", str(run), *again]], seconds):
         raise SystemExit(f"papers: {suite} is not played (see above)")
-    BUNDLES.mkdir(exist_ok=True)
     keep_run(run, bundle_of(suite), rounds)
 
 
 def renew_suite(suite: str, rounds: Sequence[int], is_committed: bool) -> None:
     """Confirm a whole bundle, or else play its suite; commit what that gave."""
-    if is_whole(suite) and not confirm_shards([shard_of(suite)], DRAWN):
+    if is_whole(suite) and not confirm_shards([suite], DRAWN):
         subject = f"Confirm {suite} by {count_noun(DRAWN, 'drawn cell')}"
     else:
         play_suite(suite, rounds, SECONDS)
-        subject = describe_play(shard_of(suite))
+        subject = describe_play(suite)
     if is_committed:
         commit_bundles(subject)
 
@@ -130,7 +124,7 @@ def main(given: Sequence[str] | None = None) -> None:
         refuse_edits()
     if options.confirm is not None:
         there = options.suites or list_whole(suites)
-        missed = confirm_shards([*map(shard_of, there)], options.confirm)
+        missed = confirm_shards(there, options.confirm)
         if not options.no_commit:
             commit_bundles("Confirm the papers' bundles by replay")
         if missed:

@@ -1,4 +1,4 @@
-"""The bundles of the papers' suites, docs/results/papers: which there are, who played them, and the
+"""The bundles of the papers' suites, published: which there are, who played them, and the
 commit whose replay confirmed each. What the pages about the papers say comes from these alone.
 """
 
@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from analysis import bundles as field_shards
+from analysis.bundles import confirmed_by, digest_of, played_by, read_about, read_confirmed
+from analysis.folders import PUBLISHED
+from analysis.markdown import tabulate, wrap
+from analysis.papers.figures import describe_origin
 from cbobench.report.load import Run
-from docs.results import field_shards
-from docs.results.field_shards import confirmed_by, digest_of, played_by, read_about, read_confirmed
-from docs.results.markdown import tabulate, wrap
-from docs.results.paper_figures import describe_origin
 
-BUNDLES = Path(__file__).parent / "papers"
-LINKED = "results/papers"  # the same folder, from a page
+LINKED = "../published"  # from a page
 
 
 def bundle_of(suite: str) -> Path:
     """Where a suite is kept."""
-    return BUNDLES / f"{suite}.zip"
+    return PUBLISHED / f"{suite}.zip"
 
 
 def is_whole(suite: str) -> bool:
@@ -38,7 +38,7 @@ def list_whole(suites: Iterable[str]) -> list[str]:
 
 def is_confirmed(suite: str) -> bool:
     """Whether drawn cells of a suite's bundle as it is were played again, all to the same bits."""
-    return field_shards.is_confirmed(bundle_of(suite), read_confirmed(BUNDLES))
+    return field_shards.is_confirmed(bundle_of(suite), read_confirmed(PUBLISHED))
 
 
 def trace_origin(suites: Iterable[str]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def tabulate_bundles(suites: Iterable[str]) -> str:
     """Who played the bundles of a page, who confirmed them, and what they cost; and which are
     missing.
     """
-    names, confirmed = [*suites], read_confirmed(BUNDLES)
+    names, confirmed = [*suites], read_confirmed(PUBLISHED)
     there = list_whole(names)
     rows = []
     for suite in there:

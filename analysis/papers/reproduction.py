@@ -1,7 +1,7 @@
 """Tests the papers' claims on the bundles of their suites, and writes reproduction.json and
 docs/reproduction.md.
 
-python -m docs.results.reproduction [--render]
+python -m analysis.papers.reproduction [--render]
 
 `--render` writes the page from the stored findings and the prose of website/prose/reproduction.md.
 There `[[claim | problem | reading | part]]` stands for a part's value and `[[claim | problem |
@@ -17,27 +17,26 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
-from cbobench.papers.rules import RULES
-from cbobench.report.load import Run
-from cbobench.report.tables.numbers import format_number
-from docs.results import maps
-from docs.results.bundles import (
+from analysis.folders import DOCS, PROSE, PUBLISHED
+from analysis.markdown import tabulate
+from analysis.papers import maps
+from analysis.papers.bundles import (
     bundle_of,
     link_bundles,
     list_whole,
     tabulate_bundles,
     trace_origin,
 )
-from docs.results.markdown import tabulate
-from docs.results.paper_figures import Stored, suites, write_page
+from analysis.papers.figures import Stored, suites, write_page
+from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
+from cbobench.papers.rules import RULES
+from cbobench.report.load import Run
+from cbobench.report.tables.numbers import format_number
 
-HERE = Path(__file__).parent
-STORED, PAGE = HERE / "reproduction.json", HERE.parent / "reproduction.md"
-PROSE = HERE.parents[1] / "website" / "prose" / "reproduction.md"
+STORED, PAGE = PUBLISHED / "reproduction.json", DOCS / "reproduction.md"
+TEXT = PROSE / "reproduction.md"
 DRAWS = 100  # simulated replications per finding
 # readings: the paper's words as they stand, and the nearest that is known
 LETTER, BEST = "letter", "best"
@@ -205,7 +204,7 @@ def tally(rows: Sequence[Row]) -> str:
 def page(stored: Stored) -> str:
     """The page as Markdown."""
     rows = stored["rows"]
-    head, *parts = re.split(r"^<!-- (\w+) -->\n", PROSE.read_text(encoding="utf-8"), flags=re.M)
+    head, *parts = re.split(r"^<!-- (\w+) -->\n", TEXT.read_text(encoding="utf-8"), flags=re.M)
     prose = dict(zip(parts[::2], parts[1::2], strict=True))
     cpus = ", ".join(stored["cpus"])
     source = (

@@ -1,9 +1,9 @@
 """The pictures of README, docs/papers.md and docs/speed.md, drawn from what is stored in this
 folder.
 
-python -m docs.results.pictures           draws first.png, field.png, speed.png and papers/*.png in docs/_static
-python -m docs.results.pictures --field   draws field.png and docs/field/*.png alone, from the bundles
-python -m docs.results.pictures --speed   draws speed.png alone, from curves.json
+python -m analysis.pictures           draws first.png, field.png, speed.png and papers/*.png in docs/_static
+python -m analysis.pictures --field   draws field.png and docs/field/*.png alone, from the bundles
+python -m analysis.pictures --speed   draws speed.png alone, from curves.json
 
 README's first picture is what `make demo` draws: the suite `first` is played for it.
 docs/_static/papers/ has every figure of the papers, by the letter and as best known, on the same
@@ -26,23 +26,19 @@ import pandas as pd
 from matplotlib.ticker import LogLocator
 
 import cbobench
+from analysis.field.groups import is_ours, is_rival, page_of
+from analysis.field.numbers import Field, open_fields
+from analysis.field.tables import order_by_rank
+from analysis.folders import DOCS, PUBLISHED
+from analysis.markdown import fill_sections
+from analysis.papers import gallery
 from cbobench.report.figures.canvas import Image
 from cbobench.report.figures.figures import MOST, compose, draw_into, find_recipes
-from cbobench.report.figures.layout import finish, grid
-from cbobench.report.figures.profiles import Profile
-from cbobench.report.figures.style import Size, size_of
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET
 from cbobench.suite import yamlio
-from docs.results import gallery
-from docs.results.field_groups import is_ours, is_rival, page_of
-from docs.results.field_numbers import Field, open_fields
-from docs.results.field_tables import order_by_rank
-from docs.results.markdown import fill_sections
 
-HERE = Path(__file__).parent
-DOCS = HERE.parent
 PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
 FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
 FIELD, GROUPS_FOLDER = STATIC / "field.png", DOCS / "field"
@@ -65,7 +61,7 @@ RIVAL_COLOURS = [
     "#661100",
 ]
 LIBRARIES = {"BoTorch": "botorch-", "Other libraries": ""}  # its panels, by how names begin
-CURVES, SPEED = HERE / "curves.json", STATIC / "speed.png"
+CURVES, SPEED = PUBLISHED / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (
     ("seeds", 1, "Seeds S"),
@@ -315,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.speed or not is_one:
         save(draw_speed(), SPEED, SPEED_DPI)
     if given.field or not is_one:
-        fields = open_fields(HERE, yamlio.read(HERE / "shards.yaml"))
+        fields = open_fields(PUBLISHED, yamlio.read(PUBLISHED / "shards.yaml"))
         save(draw_field(fields), FIELD, 200)
         for name, field in fields.items():
             save(draw_group(field), GROUPS_FOLDER / f"{page_of(name)}.png", DPI)

@@ -7,11 +7,12 @@ holds that is reproduced, or stronger than claimed.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 
-STORED = Path(__file__).with_name("maps.csv")
+from analysis.folders import PUBLISHED
+
+STORED = PUBLISHED / "maps.csv"
 
 
 @cache

@@ -1,7 +1,7 @@
 """The spread of f of problems that are played in their own units, kept in spreads.json: targets of
 docs/field are in spreads, and a clone has no data of measured tables.
 
-python -m docs.results.spreads DATA   computes them from the folder of the data
+python -m analysis.field.spreads DATA   computes them from the folder of the data
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.folders import PUBLISHED
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 from cbobench.problems.tables.measured import ROLES
 
-FILE = Path(__file__).with_name("spreads.json")
+FILE = PUBLISHED / "spreads.json"
 
 
 def find_spread(name: str, folder: Path) -> float:

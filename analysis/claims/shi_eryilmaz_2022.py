@@ -1,7 +1,7 @@
 """Claims of Shi & Eryilmaz (2022), "A Bayesian Approach for Stochastic Continuum-armed Bandit with
 ... Constraints".
 
-cbobench claims RUN... --recipe shi_eryilmaz_2022_claims
+cbobench claims RUN... --recipe shi_eryilmaz_2022
 """
 
 import itertools

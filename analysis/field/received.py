@@ -1,11 +1,12 @@
-"""Checks the bundles that others send to docs/results/others: each is read whole, and drawn cells
+"""Checks the bundles that others send: each is read whole, and drawn cells
 of it are played again.
 
-python -m docs.results.received [--since COMMIT] [--replay K] [BUNDLE ...]
+python -m analysis.field.received [--since COMMIT] [--replay K] [BUNDLE ...]
 
-By default all of the folder; with `--since` those that differ from a commit. No module is imported
-because a bundle names it. A bundle of which a drawn cell cannot be checked here, as a library or
-data are missing, is named and is no error; one that differs, or is damaged, is (exit code 1).
+By default all of published/ that shards.yaml does not name; with `--since` those of them that
+differ from a commit. No module is imported because a bundle names it. A bundle of which a drawn
+cell cannot be checked here, as a library or data are missing, is named and is no error; one that
+differs, or is damaged, is (exit code 1).
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from analysis.bundles import find_sent
+from analysis.folders import PUBLISHED
 from cbobench.errors import CbobenchError, Misuse, printable
 from cbobench.replay.replay import replay
 from cbobench.replay.text import describe_replay
 from cbobench.words import count_noun, list_names
-from docs.results.open_table import OTHERS, find_others
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.zip")
 MOST = 2_000_000  # bytes of a bundle
@@ -34,11 +36,11 @@ def find_since(commit: str) -> list[Path]:
         SystemExit: git knows no such commit.
     """
     words = ["git", "diff", "--name-only", "--relative", "--diff-filter=d", commit, "--", "."]
-    asked = subprocess.run(words, cwd=OTHERS, capture_output=True, text=True, check=False)
+    asked = subprocess.run(words, cwd=PUBLISHED, capture_output=True, text=True, check=False)
     if asked.returncode:
         raise SystemExit(f"received: {asked.stderr.splitlines()[0]}; give a commit of this clone")
     changed = set(asked.stdout.split("\n"))
-    return [bundle for bundle in find_others() if bundle.name in changed]
+    return [bundle for bundle in find_sent() if bundle.name in changed]
 
 
 def check_bundle(bundle: Path, cells: int) -> str:
@@ -82,5 +84,5 @@ if __name__ == "__main__":
     parser.add_argument("--since", metavar="COMMIT")
     parser.add_argument("--replay", type=int, default=DRAWN, metavar="K")
     options = parser.parse_args()
-    given = options.bundles or (find_since(options.since) if options.since else find_others())
+    given = options.bundles or (find_since(options.since) if options.since else find_sent())
     raise SystemExit(check_bundles(given, options.replay))

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.field.groups import EXACT, PLAIN, REFERENCE, plain
+from analysis.field.numbers import Field, Pair, count_reached, judge_rivals
+from analysis.markdown import tabulate, wrap
 from cbobench.report.figures.profiles import COCO_TARGETS
 from cbobench.report.quantities import fill_unreached, is_reached, quantities
 from cbobench.report.tables.numbers import format_number
@@ -15,9 +18,6 @@ from cbobench.report.tables.summary import tabulate as tabulate_results
 from cbobench.report.tables.table import Best, Marked
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
-from docs.results.field_groups import EXACT, PLAIN, REFERENCE, plain
-from docs.results.field_numbers import Field, Pair, count_reached, judge_rivals
-from docs.results.markdown import tabulate, wrap
 
 MOST_COLUMNS = 4  # of a table beside the methods' names
 

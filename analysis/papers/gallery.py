@@ -1,7 +1,7 @@
 """The papers' figures as pictures: stored as the rows behind them, drawn again wherever a page
 shows them.
 
-python -m docs.results.gallery
+python -m analysis.papers.gallery
 
 It takes the bundles of the papers' suites, and writes gallery.parquet (rows) and gallery.json (the
 panels, and their suites). Curves keep at most `POINTS` rounds. The site draws
@@ -14,24 +14,23 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import yaml
 
+from analysis.folders import PROSE, PUBLISHED
+from analysis.papers.bundles import bundle_of
 from cbobench.report.figures.curves import Boxes, Panel
 from cbobench.report.figures.figures import Figure, find_recipes
 from cbobench.report.figures.layout import finish, grid
 from cbobench.report.figures.planes import TradeOff
 from cbobench.report.figures.style import Look, looks, size_of
 from cbobench.report.load import Run
-from docs.results.bundles import bundle_of
 
-HERE = Path(__file__).parent
-ROWS, ABOUT = HERE / "gallery.parquet", HERE / "gallery.json"
-FIGURES = HERE.parents[1] / "website" / "prose" / "figures.yaml"
+ROWS, ABOUT = PUBLISHED / "gallery.parquet", PUBLISHED / "gallery.json"
+FIGURES = PROSE / "figures.yaml"
 POINTS = 120
 KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
 READINGS = {"letter": "by the letter", "best": "as best known"}

@@ -1,6 +1,6 @@
 """Plays every suite of a paper and draws its figures.
 
-python -m docs.results.paper_figures [--seeds N] [--data FOLDER] [--out RUNS]
+python -m analysis.papers.figures [--seeds N] [--data FOLDER] [--out RUNS]
 
 Runs are kept and resumed: a second call plays only what is missing. A suite that cannot be played,
 for example because its recorded data are not there, is named at the end (exit code 1).

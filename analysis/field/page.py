@@ -1,4 +1,4 @@
-"""docs/field.md and a page for each group below it: what the shards of docs/results show, from the
+"""docs/field.md and a page for each group below it: what the shards of published show, from the
 bundles alone.
 """
 
@@ -8,25 +8,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cbobench.report.quantities import quantities
-from cbobench.report.tables.paired import differences
-from cbobench.stats.paired_tests import decidable
-from cbobench.words import count_noun
-from docs.results import field_tables as tables
-from docs.results.field_groups import GROUPS, RECOMMENDED, REFERENCE, page_of
-from docs.results.field_numbers import Field, find_noise, open_fields
-from docs.results.field_shards import (
+from analysis.bundles import (
     describe_play,
     describe_rest,
     describe_settings,
     tabulate_shards,
 )
-from docs.results.markdown import fill_sections, tabulate, wrap
+from analysis.field import tables as tables
+from analysis.field.groups import GROUPS, RECOMMENDED, REFERENCE, page_of
+from analysis.field.numbers import Field, find_noise, open_fields
+from analysis.folders import DOCS, PROSE, ROOT
+from analysis.markdown import fill_sections, tabulate, wrap
+from cbobench.report.quantities import quantities
+from cbobench.report.tables.paired import differences
+from cbobench.stats.paired_tests import decidable
+from cbobench.words import count_noun
 
-PAGE = Path(__file__).parents[1] / "field.md"
+PAGE = DOCS / "field.md"
 FOLDER = PAGE.with_suffix("")  # with a page and a picture for each group
-README = PAGE.parents[1] / "README.md"
-PROSE = PAGE.parents[1] / "website" / "prose" / "field.md"  # what the front page says beside tables
+README = ROOT / "README.md"
+FRONT = PROSE / "field.md"  # what the front page says beside tables
 
 
 def command(words: str) -> str:
@@ -211,7 +212,7 @@ def render_group(field: Field, shards: Mapping[str, Mapping[str, Any]]) -> str:
             "## The shards\n",
             tabulate_shards(field.bundles, shards),
             "Commands of this page, from a clone:\n",
-            f'```bash\ncd docs/results\nSHARDS="{files}"\n```\n',
+            f'```bash\ncd published\nSHARDS="{files}"\n```\n',
         ]
     )
 
@@ -278,7 +279,7 @@ def render_pages(
 ) -> dict[Path, str]:
     """Every page with what the bundles of a folder say, by its file."""
     front = {"groups": tabulate_groups(fields), "missing": list_missing(folder, shards)}
-    pages = {PAGE: fill_sections(PROSE.read_text(encoding="utf-8"), front.get)}
+    pages = {PAGE: fill_sections(FRONT.read_text(encoding="utf-8"), front.get)}
     pages |= {
         FOLDER / f"{page_of(name)}.md": render_group(field, shards)
         for name, field in fields.items()

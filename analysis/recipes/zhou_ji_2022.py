@@ -6,7 +6,7 @@ sensors;
 as in the paper. With independent g regret is that against the best policy, R₊ (eq. 2): against the
 best feasible action it is negative wherever the constraint binds.
 
-python analysis/zhou_ji_2022.py RUN [OUT]
+python analysis/recipes/zhou_ji_2022.py RUN [OUT]
 """
 
 from cbobench.report.figures.figures import Figure, Panel, main, numbered, problems_named

@@ -1,9 +1,9 @@
-"""Plays the comparison with the field shard by shard, each kept as a bundle in docs/results and
+"""Plays the comparison with the field shard by shard, each kept as a bundle in published and
 shown by docs/field.md.
 
-python -m docs.results.shards [--list | --render | --confirm [K]] [--no-commit] [SHARD ...]
+python -m analysis.shards [--list | --render | --confirm [K]] [--no-commit] [SHARD ...]
 
-Plays the first shard of docs/results/shards.yaml that is missing or not whole (or those that are
+Plays the first shard of published/shards.yaml that is missing or not whole (or those that are
 named) for at most 40 minutes, exports it, renders the pages and commits both. What is then missing
 of it is played by the next call. A bundle says whether the tree differed from its commit, and the
 last shard's bundle would be such a difference: so a play begins in a clean tree, and leaves one.
@@ -23,6 +23,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.bundles import (
+    CONFIRMED,
+    count_missing,
+    digest_of,
+    find_sent,
+    is_confirmed,
+    played_by,
+    read_about,
+    read_confirmed,
+)
+from analysis.field import open_table
+from analysis.field.page import PAGE, write_pages
+from analysis.folders import PUBLISHED, ROOT
 from cbobench.errors import CbobenchError, unknown
 from cbobench.replay.replay import replay
 from cbobench.replay.text import describe_replay
@@ -31,20 +44,7 @@ from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio
 from cbobench.sweep.interrupt import interruptible
 from cbobench.words import count_noun, list_names
-from docs.results import open_table
-from docs.results.field_page import PAGE, write_pages
-from docs.results.field_shards import (
-    CONFIRMED,
-    count_missing,
-    digest_of,
-    is_confirmed,
-    played_by,
-    read_about,
-    read_confirmed,
-)
 
-FOLDER = Path(__file__).parent
-ROOT = FOLDER.parents[1]
 PAGES = (PAGE, open_table.PAGE.parent, ROOT / "README.md")  # what is rendered from the bundles
 RUNS = Path("runs") / "field"
 SECONDS = 2400  # of wall time, after which a call stops a play
@@ -55,12 +55,12 @@ LEFT = "or commit nothing: make literature ARGS=--no-commit"
 
 def read_shards() -> dict[str, dict[str, Any]]:
     """What is to be played, by the shard's name."""
-    return dict(yamlio.read(FOLDER / "shards.yaml"))
+    return dict(yamlio.read(PUBLISHED / "shards.yaml"))
 
 
 def bundle_of(name: str) -> Path:
     """Where a shard is kept."""
-    return FOLDER / f"{name}.zip"
+    return PUBLISHED / f"{name}.zip"
 
 
 def is_whole(name: str, shard: Mapping[str, Any]) -> bool:
@@ -114,7 +114,7 @@ def describe_play(name: str) -> str:
     """The subject of a commit: how many of a shard's cells are played, failed ones included."""
     cells = read_about(bundle_of(name))["cells"]
     played = cells["done"] + cells["failed"]
-    return f"Play {name.rpartition('/')[2]}: {played} of {count_noun(cells['expected'], 'cell')}"
+    return f"Play {name}: {played} of {count_noun(cells['expected'], 'cell')}"
 
 
 def play_shard(name: str, shard: Mapping[str, Any], seconds: float) -> None:
@@ -134,9 +134,9 @@ def play_shard(name: str, shard: Mapping[str, Any], seconds: float) -> None:
 
 def render_pages(shards: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the pages from the bundles that are there."""
-    write_pages(FOLDER, shards)
+    write_pages(PUBLISHED, shards)
     played = [bundle_of(name) for name in shards if bundle_of(name).exists()]
-    text = open_table.render_table(played, open_table.find_others())
+    text = open_table.render_table(played, find_sent())
     open_table.PAGE.write_text(text, encoding="utf-8")
 
 
@@ -208,7 +208,7 @@ def confirm_shards(names: Sequence[str], cells: int) -> list[str]:
         SystemExit: code that no commit holds plays.
     """
     call = invocation([])
-    if call["dirty"] and find_edits("docs/results"):
+    if call["dirty"] and find_edits("published"):
         raise SystemExit("shards: the tree has changes that no commit holds; commit first")
     return [name for name in names if not confirm_shard(name, cells, call)]
 
@@ -271,7 +271,7 @@ def main(given: Sequence[str] | None = None) -> None:
         missed = confirm_shards(names, options.confirm)
         render_pages(shards)
         if not options.no_commit:
-            commit_results("Confirm shards of the field by replay", FOLDER / CONFIRMED)
+            commit_results("Confirm shards of the field by replay", PUBLISHED / CONFIRMED)
         if missed:
             raise SystemExit(f"shards: not confirmed: {list_names(missed)} (see above)")
     else:

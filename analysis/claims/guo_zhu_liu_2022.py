@@ -1,7 +1,7 @@
 """Claims of Guo, Zhu & Liu (2022), "Rectified Pessimistic-Optimistic Learning for Stochastic
 Continuum-armed Bandit".
 
-cbobench claims RUN... --recipe guo_zhu_liu_2022_claims
+cbobench claims RUN... --recipe guo_zhu_liu_2022
 """
 
 from collections.abc import Callable, Iterator

@@ -13,6 +13,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.field.groups import (
+    EXACT,
+    GROUPS,
+    PLAIN,
+    REFERENCE,
+    bundles_of,
+    group_of,
+    is_ours,
+    is_rival,
+    plain,
+)
+from analysis.field.spreads import read_spreads
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, find_groups
@@ -31,18 +43,6 @@ from cbobench.report.tables.ranks import rank_algorithms
 from cbobench.results.manifest import Manifest
 from cbobench.stats.paired_tests import holm, signed_rank
 from cbobench.suite.variants import Variant
-from docs.results.field_groups import (
-    EXACT,
-    GROUPS,
-    PLAIN,
-    REFERENCE,
-    bundles_of,
-    group_of,
-    is_ours,
-    is_rival,
-    plain,
-)
-from docs.results.spreads import read_spreads
 
 
 def open_played(bundles: Iterable[Path]) -> Run:

@@ -1,7 +1,7 @@
 """Claims of Zhou & Ji (2022), "On Kernelized Multi-Armed Bandits with Constraints", and of its
 preprint (CBO).
 
-cbobench claims RUN... --recipe zhou_ji_2022_claims
+cbobench claims RUN... --recipe zhou_ji_2022
 """
 
 from collections.abc import Iterator

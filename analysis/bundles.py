@@ -10,16 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.field.groups import plain
+from analysis.folders import PUBLISHED
+from analysis.markdown import tabulate, wrap
+from analysis.papers.figures import name_commit
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
+from cbobench.suite import yamlio
 from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
-from docs.results.field_groups import plain
-from docs.results.markdown import tabulate, wrap
-from docs.results.paper_figures import name_commit
 
+LISTS = (PUBLISHED / "shards.yaml", PUBLISHED / "papers.yaml")
 CONFIRMED = "confirmed.json"  # beside the bundles
 NEWER = {"cei": "anchored", "scbo": "anew", "furbo": "anew"}  # settings that ours did not yet have
 
@@ -27,6 +30,12 @@ NEWER = {"cei": "anchored", "scbo": "anew", "furbo": "anew"}  # settings that ou
 def digest_of(bundle: Path) -> str:
     """The digest of a bundle's bytes, by which it is confirmed."""
     return hashlib.sha256(bundle.read_bytes()).hexdigest()
+
+
+def find_sent() -> list[Path]:
+    """The bundles that others sent: those that neither shards.yaml nor papers.yaml names."""
+    ours = {name for file in LISTS for name in yamlio.read(file)}
+    return [path for path in sorted(PUBLISHED.glob("*.zip")) if path.stem not in ours]
 
 
 def read_about(bundle: Path) -> dict[str, Any]:
@@ -175,7 +184,7 @@ def tabulate_shards(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, A
         kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
         lines.append(
             (
-                f"[`{bundle.stem}`](../results/{bundle.name})",
+                f"[`{bundle.stem}`](../../published/{bundle.name})",
                 f"`{shards[bundle.stem]['suite']}`",
                 *(f"{cells['done']}/{cells['expected']}", f"{cells['failed']}"),
                 *(played_by(about), confirmed_by(bundle, confirmed), kinds),

@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from analysis.bundles import read_about
+from analysis.folders import DOCS, PUBLISHED
+from analysis.markdown import tabulate, wrap
+from analysis.papers.figures import name_commit
 from cbobench.errors import printable
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
@@ -20,13 +24,9 @@ from cbobench.report.tables.formats import escape_markdown
 from cbobench.report.tables.numbers import format_number
 from cbobench.results.manifest import Variant
 from cbobench.words import count_noun
-from docs.results.field_shards import read_about
-from docs.results.markdown import tabulate, wrap
-from docs.results.paper_figures import name_commit
 
-PAGE = Path(__file__).parents[1] / "field" / "open_table.md"
-OTHERS = Path(__file__).parent / "others"  # bundles that were sent
-SPREADS = Path(__file__).parent / "spreads.json"  # of f, where problems are in their own units
+PAGE = DOCS / "field" / "open_table.md"
+SPREADS = PUBLISHED / "spreads.json"  # of f, where problems are in their own units
 TARGET = 0.01
 NOISE = ("noise_f", "noise_g")
 # what other columns say, or what takes the place of seeds
@@ -112,7 +112,9 @@ def read_cells(group: Group, first: dict[str, Any]) -> Cells:
     return dict(zip(cells, zip(finals.tolist(), reached, strict=True), strict=True))
 
 
-def read_rows(bundle: Path, sections: dict[tuple[str, int], str]) -> Iterator[tuple[Row, Cells]]:
+def read_rows(
+    bundle: Path, is_ours: bool, sections: dict[tuple[str, int], str]
+) -> Iterator[tuple[Row, Cells]]:
     """The rows of a bundle.
 
     Args:
@@ -126,7 +128,7 @@ def read_rows(bundle: Path, sections: dict[tuple[str, int], str]) -> Iterator[tu
         for group in groups
         for cell in group.words("cell").tolist()
     }
-    first, is_ours = find_first_rounds(run, goals), bundle.parent != OTHERS
+    first = find_first_rounds(run, goals)
     for group in groups:
         variant = variants[group.problem]
         if is_ours:
@@ -143,17 +145,12 @@ def read_rows(bundle: Path, sections: dict[tuple[str, int], str]) -> Iterator[tu
         yield row, read_cells(group, first)
 
 
-def find_others() -> list[Path]:
-    """The bundles that were sent."""
-    return sorted(OTHERS.glob("*.zip"))
-
-
-def read_table(bundles: Iterable[Path]) -> dict[Row, Cells]:
+def read_table(bundles: Iterable[Path], sent: Iterable[Path] = ()) -> dict[Row, Cells]:
     """All rows, problems in the order of the bundles and methods by their final regret."""
     values: dict[Row, Cells] = {}
     sections: dict[tuple[str, int], str] = {}
-    for bundle in bundles:
-        for row, cells in read_rows(bundle, sections):
+    for bundle in (*bundles, *sent):
+        for row, cells in read_rows(bundle, bundle not in sent, sections):
             values.setdefault(row, {}).update(cells)
     places = {row[:6]: place for place, row in reversed([*enumerate(values)])}
     return dict(
@@ -180,7 +177,7 @@ def show_count(value: float) -> str:
 def render_table(bundles: Sequence[Path], sent: Sequence[Path]) -> str:
     """The page, of our bundles and of those that were sent."""
     lines = []
-    for row, cells in read_table([*bundles, *sent]).items():
+    for row, cells in read_table(bundles, sent).items():
         final, reached = find_medians(cells)
         numbers = str(len(cells)), show_number(final), show_count(reached)
         lines.append([*(escape_markdown(printable(text)) for text in row), *numbers])
@@ -198,5 +195,5 @@ def describe_bundle(bundle: Path) -> str:
     about = read_about(bundle)
     commits = ", ".join(sorted({name_commit(call) for call in about["calls"]}))
     cells = count_noun(about["cells"]["done"], "cell")
-    link = f"[{bundle.stem}](../results/{OTHERS.name}/{bundle.name})"
+    link = f"[{bundle.stem}](../../published/{bundle.name})"
     return wrap(f"- {link}: {cells}, played by {escape_markdown(commits)}")

@@ -1,0 +1,1 @@
+"""The comparison with the field: docs/field.md, the pages below it, and the open table."""
