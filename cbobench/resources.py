@@ -19,8 +19,9 @@ def folder(name: str) -> Path:
 
 
 def suites() -> dict[str, Path]:
-    """Shipped suites by name."""
-    return {path.stem: path for path in sorted(folder("suites").glob("*.yaml"))}
+    """Shipped suites by name, whatever folder they lie in: no two have one name."""
+    files = {path.stem: path for path in folder("suites").rglob("*.yaml")}
+    return dict(sorted(files.items()))
 
 
 def recipes(kind: str = "recipes") -> dict[str, Path]:

@@ -272,7 +272,7 @@ def test_pages_say_which_of_botorchs_methods_count_points_under_way():
     assert counting == {"botorch-cei", "botorch-nei"}
     page = " ".join((ROOT / "docs" / "suites.md").read_text(encoding="utf-8").split())
     assert "`botorch-cei` and `botorch-nei` count points under way" in page
-    for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("suites/*.yaml")]:
+    for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("suites/**/*.yaml")]:
         text = " ".join(path.read_text(encoding="utf-8").replace("#", " ").split())
         assert not re.search(r"BoTorch's methods ignore", text), path.name
 

@@ -386,6 +386,15 @@ def test_shipped_suites_load(name, request):
     assert (len(grid.algorithms), len(grid.seeds), grid.horizon) == SHIPPED[name]
 
 
+def test_no_two_shipped_suites_have_one_name():
+    """Whatever folder they lie in, a file is found by its name alone."""
+    files = sorted(resources.folder("suites").rglob("*.yaml"), key=lambda path: path.stem)
+    assert [path.stem for path in files] == [*resources.suites()]
+    assert {path.parent.name for path in files} == {"suites", "papers", "field"}
+    for name, path in resources.suites().items():
+        assert yamlio.read(path)["suite"].replace("-", "_") == name
+
+
 def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
     monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
     load(resources.suites()["quickstart"])
