@@ -14,14 +14,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.linalg import norm
-from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
 from cbobench.algorithms.fitting import ModelledRun, find_obstacle, is_fitted
 from cbobench.algorithms.improvement import log_expected_improvement, log_feasibility
 from cbobench.gp.beliefs import FunctionBelief
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import RunModel, noise_variance, true_noise
 from cbobench.params import param, state
@@ -121,7 +120,7 @@ class ADMMBO(ModelledRun):
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         self.model.tell(self.model.input_of(action), np.concatenate([[f], g]))
 
-    def _plan(self) -> Iterator[NDArray[Any]]:
+    def _plan(self) -> Iterator[Actions]:
         """Yield the queries in order; the model learns from each before the next."""
         # A suite's initial design takes the place of random points.
         for _ in range(self.initial - self.model.count):
@@ -143,7 +142,7 @@ class ADMMBO(ModelledRun):
             best = self._incumbent()
             yield self.model.played[best : best + 1]
 
-    def _query(self, improvement: Callable[[NDArray[Any]], Array]) -> NDArray[Any]:
+    def _query(self, improvement: Callable[[Actions], Array]) -> Actions:
         """Return the most promising candidate, ties broken at random."""
         inputs = self.model.draw_candidates(self.generator, self.candidates)
         improvements = improvement(inputs)
@@ -171,12 +170,12 @@ class ADMMBO(ModelledRun):
     def _pull(self, points: Array) -> Array:
         """ρ/2 Σ_i |x - z_i + y_i/ρ|² of points x (q, d), (q,)."""
         gap = points[:, None] - self.z + self.y / self.penalty
-        return np.asarray(self.penalty / 2 * (gap**2).sum(axis=(1, 2)))
+        return self.penalty / 2 * (gap**2).sum(axis=(1, 2))
 
     def _push(self, points: Array, i: int) -> Array:
         """ρ/(2M) |x - z + y_i/ρ|² of points z (q, d), (q,)."""
         gap = self.x - points + self.y[i] / self.penalty
-        return np.asarray(self.penalty / (2 * self.M) * (gap**2).sum(axis=1))
+        return self.penalty / (2 * self.M) * (gap**2).sum(axis=1)
 
     def _augmented(self) -> Array:
         """The optimality step's objective at the played actions, (c,)."""
@@ -186,7 +185,7 @@ class ADMMBO(ModelledRun):
         """The feasibility step's objective at the played actions, (c,)."""
         return (self._values_at_played()[1 + i] > 0) + self._push(self._coordinates(), i)
 
-    def optimality_improvement(self, inputs: NDArray[Any]) -> Array:
+    def optimality_improvement(self, inputs: Actions) -> Array:
         """log EI of F + quadratic below its best known value, a GP of which the quadratic is part
         of the mean.
         """
@@ -194,7 +193,7 @@ class ADMMBO(ModelledRun):
         negated = mean[0] - self._pull(self.side * self.model.units(inputs))
         return log_expected_improvement(negated, deviation[0], -self._augmented().min())
 
-    def feasibility_improvement(self, inputs: NDArray[Any], i: int) -> Array:
+    def feasibility_improvement(self, inputs: Actions, i: int) -> Array:
         """EI of 1[g_i(z) > 0] + quadratic below its best known value, (q,)."""
         from scipy.special import ndtr
 

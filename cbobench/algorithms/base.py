@@ -19,12 +19,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse, show
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
 from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Instances, Problem, Shown
@@ -68,7 +67,7 @@ class Setting:
     sup: Array
     noise: Array
     slater: Array
-    seed_set: NDArray[np.bool_] | None
+    seed_set: Mask | None
     streams: Streams
     delayed: bool = False
     changes: tuple[tuple[int, Array], ...] = ()
@@ -116,7 +115,7 @@ class Setting:
         return self.actions
 
     @property
-    def safe_seed(self) -> NDArray[np.bool_]:
+    def safe_seed(self) -> Mask:
         """`seed_set`, for an algorithm that needs one."""
         assert self.seed_set is not None
         return self.seed_set
@@ -251,19 +250,19 @@ class Algorithm:
         return None
 
     @property
-    def cap_hits(self) -> NDArray[np.intp] | None:
+    def cap_hits(self) -> Indices | None:
         """Return how often a guard of ours (a cap against overflow) was active, (S,), if there is
         one.
         """
         return None
 
     @property
-    def failed_fits(self) -> NDArray[np.intp] | None:
+    def failed_fits(self) -> Indices | None:
         """Return how many of a library's fits of models failed, (S,), if it counts them."""
         return None
 
     @property
-    def declared_infeasible(self) -> NDArray[np.bool_] | None:
+    def declared_infeasible(self) -> Mask | None:
         """Return the replicates that have declared their problem infeasible, (S,), if it does such
         a thing.
         """
@@ -386,6 +385,6 @@ class OneRun(Algorithm):
         return None if any(d is None for d in duals) else np.stack(duals)
 
     @property
-    def failed_fits(self) -> NDArray[np.intp] | None:
+    def failed_fits(self) -> Indices | None:
         counts: list[Any] = [run.failed_fits_one() for run in self.runs]
         return None if None in counts else np.array(counts, dtype=np.intp)

@@ -262,7 +262,7 @@ class SCGPUCB(OptimisticReward):
 
     @property
     def duals(self) -> Array:
-        return np.asarray(self.queue / self.V)
+        return self.queue / self.V
 
 
 @ALGORITHMS.register("vq-ucb")

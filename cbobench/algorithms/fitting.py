@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms.base import OneRun, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
+from cbobench.gp.kernels import Mask
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Noise
 from cbobench.params import param
@@ -62,7 +62,7 @@ densities of both models decide, function by function, at each fit.
 """
 
 
-def undecided_functions(option: Bilog, constraints: int) -> NDArray[np.bool_] | None:
+def undecided_functions(option: Bilog, constraints: int) -> Mask | None:
     """Return the functions (1 + m,) of which fitted models may take the bilog: the constraints, or
     None for none.
     """

@@ -22,10 +22,10 @@ from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
 from cbobench.gp.classes import are_silent
 from cbobench.gp.fit import bilog
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Mask
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.interface import Mask, Posterior
+from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.separate import OwnNoise
 from cbobench.gp.recommend import Goal
 from cbobench.gp.single import NOISELESS, Noise, RunningScale, noise_variance, own_noise, true_noise
@@ -285,9 +285,7 @@ class ConstrainedEI(ScoreAlgorithm):
         """
         if self.box is not None or not self.noise_free.any():
             return None
-        return np.asarray(
-            self.played_mask & (self.noise_free & ~self.played_mask.all(axis=1))[:, None]
-        )
+        return self.played_mask & (self.noise_free & ~self.played_mask.all(axis=1))[:, None]
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Return the points to play and their scores; those of steps have the score 0."""
@@ -351,12 +349,12 @@ def log_probabilities(g: FunctionBelief) -> Array:
     """log P(g_j <= 0) of constraints (S, m, k)."""
     from scipy.special import log_ndtr  # imported late: SciPy takes long to load
 
-    return np.asarray(log_ndtr(-g.mean / g.deviation))
+    return log_ndtr(-g.mean / g.deviation)
 
 
 def log_feasibility(g: FunctionBelief) -> Array:
     """log P(every g_j <= 0), (S, k), of independent constraints (S, m, k)."""
-    return np.asarray(log_probabilities(g).sum(axis=1))
+    return log_probabilities(g).sum(axis=1)
 
 
 def log_expected_improvement(mean: Array, deviation: Array, best: Array | float) -> Array:
@@ -374,6 +372,4 @@ def log_expected_improvement(mean: Array, deviation: Array, best: Array | float)
     plain = np.log(np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi) + near * ndtr(near))
     in_tail = log_density + np.log1p(tail * np.sqrt(np.pi / 2) * erfcx(-tail / np.sqrt(2)))
     far = log_density - 2 * np.log(np.maximum(-z, 1.0))
-    return np.asarray(
-        np.log(deviation) + np.where(z > -1.0, plain, np.where(z > FAR, in_tail, far))
-    )
+    return np.log(deviation) + np.where(z > -1.0, plain, np.where(z > FAR, in_tail, far))

@@ -14,9 +14,8 @@ from cbobench.algorithms.score import Pending, ScoreAlgorithm
 from cbobench.gp.actions import smallest
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Mask
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.interface import Mask
 from cbobench.gp.posteriors.sampled import SampledPosterior, stratify_normals
 from cbobench.gp.recommend import recommend_action
 from cbobench.gp.rivals import rivals_around, worth_of_plays
@@ -158,4 +157,4 @@ def log_product(z: Array) -> Array:
     product = ndtr(z).prod(axis=1)
     result, far = np.log(np.maximum(product, LEAST)), product < LEAST
     result[far] = log_ndtr(np.moveaxis(z, 1, -1)[far]).sum(axis=1)
-    return np.asarray(result)
+    return result

@@ -174,4 +174,4 @@ class BanditOCO(OneRun):
 
     def dual_one(self) -> Array:
         divisors = self._divisors()
-        return np.asarray(self.dual * divisors[0] / divisors[1:])
+        return self.dual * divisors[0] / divisors[1:]

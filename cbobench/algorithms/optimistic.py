@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE, Setting
@@ -22,12 +21,12 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore
 from cbobench.gp.box_actions import Box
 from cbobench.gp.confidence import GainName, Width, WidthForm, gain_rate, greedy_gain
-from cbobench.gp.kernels import Array, extend_features
+from cbobench.gp.kernels import Array, Mask, extend_features
 from cbobench.gp.maximise import WALL
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import ExtendedPosterior
-from cbobench.gp.posteriors.interface import Mask, Posterior, SharedPosterior
+from cbobench.gp.posteriors.interface import Posterior, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import KnownNoise
 from cbobench.gp.single import noise_variance, true_noise
@@ -223,7 +222,7 @@ class OptimisticReward(ScoreAlgorithm):
         assert self.grid_points is not None
         # as in `Finite.units`
         low, high = self.grid_points.min(axis=0), self.grid_points.max(axis=0)
-        return np.asarray((self.design - low) / (high - low))
+        return (self.design - low) / (high - low)
 
     def lam_for(self, horizon: float) -> float:
         return noise_variance(self.lam, horizon)
@@ -432,7 +431,7 @@ class CONFIG(Optimistic):
         False, "keep the last action from the declaration on; false: argmin Σ [LCB_g]⁺"
     )
 
-    declared: NDArray[np.bool_] = state()
+    declared: Mask = state()
 
     def prepare(self) -> None:
         self.declared = np.zeros(self.setting.replicates, dtype=bool)
@@ -471,7 +470,7 @@ class CONFIG(Optimistic):
         return self.declared if waiting is None else self.declared | waiting
 
     @property
-    def declared_infeasible(self) -> NDArray[np.bool_]:
+    def declared_infeasible(self) -> Mask:
         return self.declared
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
@@ -20,7 +19,7 @@ from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.algorithms.score import PENDING, Pending
 from cbobench.errors import Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore, FunctionBelief, Thompson
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Feedback, Problem
 
@@ -113,7 +112,7 @@ class Penalised(OptimisticReward):
             else np.full_like(self.setting.noise, self.R)
         )
         combined = noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1)
-        return np.asarray(np.sqrt(combined)[:, None])
+        return np.sqrt(combined)[:, None]
 
     def targets(self, feedback: Feedback) -> Array:
         return np.concatenate([feedback.f[:, None], self.penalty(feedback.g)], axis=1)
@@ -295,7 +294,7 @@ class PenaltyNoiseless(Epochs):
         return np.minimum(price, self.cap)
 
     @property
-    def cap_hits(self) -> NDArray[np.intp]:
+    def cap_hits(self) -> Indices:
         return self.capped
 
 

@@ -142,9 +142,7 @@ class RPOLCensored(RPOL):
             return widths
         recent = np.stack(self.history[-self.cutoff :], axis=1)  # (S, m) or (S, m, d)
         under_way = np.sqrt(self.posterior.at(recent)[1]).sum(axis=-1).reshape(len(widths), -1)
-        return np.asarray(
-            widths + self.lag * self.beta_scale * self._observation_bound() * under_way
-        )
+        return widths + self.lag * self.beta_scale * self._observation_bound() * under_way
 
     def condition(self, t: int, feedback: Feedback) -> None:
         self.history.append(self.chosen)

@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import Belief, FunctionBelief
-from cbobench.gp.kernels import AT_ONCE, Array
-from cbobench.gp.posteriors.interface import Mask
+from cbobench.gp.kernels import AT_ONCE, Array, Indices, Mask
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
-Indices = NDArray[np.intp]
 LOOK_AHEAD = 32  # candidates per batch of look-aheads
 # of β: by more than rounding moves a bound after a look-ahead, whose deviation is a root of what is
 # left of a variance
@@ -442,7 +439,7 @@ class SafeOpt(SafeSet):
         bound = mean[outside] + columns * (surprise / total)[:, None]
         variance = deviation[outside] ** 2 - columns**2 / total[:, None]
         bound = bound + g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))
-        return np.logical_or.reduce(bound <= 0, axis=1)  # type: ignore[no-any-return]
+        return np.logical_or.reduce(bound <= 0, axis=1)
 
     def score(self, belief: Belief) -> Array:
         return np.where(self.playable, self.widest, -np.inf)

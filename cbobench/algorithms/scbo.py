@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE, Setting
@@ -26,7 +25,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
-from cbobench.gp.kernels import Array, squared_lengths
+from cbobench.gp.kernels import Actions, Array, Indices, squared_lengths
 from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import known_variances, true_noise
 from cbobench.gp.thompson import FittedThompson, Moments, ThompsonModel, best_of
@@ -172,7 +171,7 @@ class SCBO(ModelledRun):
         self.side, self.succeeded, self.failed = self.length, 0, 0
         self.restarts += 1
         # by round: the point and the centre that it must beat
-        self.proposals: dict[int, tuple[NDArray[Any], int]] = {}
+        self.proposals: dict[int, tuple[Actions, int]] = {}
 
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
@@ -187,7 +186,7 @@ class SCBO(ModelledRun):
         self.proposals[t] = point, incumbent
         return self.model.action(point)
 
-    def _begin(self) -> NDArray[Any]:
+    def _begin(self) -> Actions:
         """Return an initial point of a region, (1, d) of a box or (1,) of a finite set."""
         if self.restarts == 0 or self.anew == "random":
             return self.model.draw_input(self.generator)
@@ -209,7 +208,7 @@ class SCBO(ModelledRun):
         """Return the corners (d,) of the trust region about a point (d,) of the unit cube."""
         return np.maximum(middle - self.side / 2, 0.0), np.minimum(middle + self.side / 2, 1.0)
 
-    def _region(self, centre: NDArray[Any]) -> NDArray[Any]:
+    def _region(self, centre: Actions) -> Actions:
         """Return candidates in the trust region about a played point, (q, d) of a box or (q,) of a
         finite set.
         """
@@ -249,7 +248,7 @@ class SCBO(ModelledRun):
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         self._learn(self.model.input_of(action), f, g)
 
-    def _learn(self, point: NDArray[Any], f: float, g: Array) -> None:
+    def _learn(self, point: Actions, f: float, g: Array) -> None:
         values = np.concatenate([[f], bilog(g) if self.bilog is True else g])
         self.model.tell(point, values)
         if self.evidence is not self.model:
@@ -329,7 +328,7 @@ class FuRBO(SCBO):
         best = self.model.units(inside[rank(means)[: max(FEWEST, int(self.share * drawn))]])
         return best.min(axis=0), best.max(axis=0)
 
-    def _inspect(self, middle: Array) -> tuple[int, NDArray[Any]]:
+    def _inspect(self, middle: Array) -> tuple[int, Actions]:
         """Return how many inspectors were drawn about a point (d,), and those that are actions,
         (q,) or (q, d).
         """
@@ -344,7 +343,7 @@ class FuRBO(SCBO):
         return most, points[((points >= 0) & (points <= 1)).all(axis=1)]
 
 
-def rank(means: Array) -> NDArray[np.intp]:
+def rank(means: Array) -> Indices:
     """Return points from the best to the worst by means (1 + m, q): feasible by f, then others by
     their largest g_j.
     """

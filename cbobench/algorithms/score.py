@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import (
@@ -25,12 +24,12 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
 from cbobench.gp.beliefs import ONE, Belief, BeliefAtPlayed, FunctionBelief
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Mask
 from cbobench.gp.maximise import Starts, polish
 from cbobench.gp.parts import Parts, Score, check_shape
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.interface import Mask, Posterior, SharedPosterior
+from cbobench.gp.posteriors.interface import Posterior, SharedPosterior
 from cbobench.gp.posteriors.separate import PendingPosterior, add_pending, make_separate
 from cbobench.gp.recommend import Goal, recommend_action
 from cbobench.params import param, required, state
@@ -561,7 +560,7 @@ class Wait:
         self.round = np.zeros(replicates, dtype=np.intp)
 
     @property
-    def open(self) -> NDArray[np.bool_]:
+    def open(self) -> Mask:
         """The replicates that wait, (S,)."""
         return np.asarray(self.missing.any(axis=1))
 

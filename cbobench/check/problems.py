@@ -189,7 +189,7 @@ def _search_optimum(drawn: Drawn, box: Box) -> tuple[Array, float]:
     def formula(x: Array) -> Array:
         flat = np.asarray(x).reshape(-1, box.d)
         values = np.concatenate([drawn.values(1, point[None, None]) for point in flat])[:, 0]
-        return np.asarray(values.reshape(*np.shape(x)[:-1], -1))
+        return values.reshape(*np.shape(x)[:-1], -1)
 
     optimum = search(getattr(drawn, "formula", formula), box, starts=8, power=POWER)
     return optimum.x, float(optimum.values[0])

@@ -6,12 +6,12 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import (
     COLUMNS,
     Array,
+    Indices,
     Kernel,
     Linear,
     Matern,
@@ -52,7 +52,7 @@ class Finite:
     """
 
     space: Any = None
-    firsts: NDArray[np.intp] | None = None
+    firsts: Indices | None = None
 
     def __init__(
         self,
@@ -113,18 +113,18 @@ class Finite:
         """The coordinates scaled to the unit cube by their bounding box, (n, d)."""
         assert self.points is not None
         low, high = self.points.min(axis=0), self.points.max(axis=0)
-        return np.asarray((self.points - low) / np.where(high > low, high - low, 1.0))
+        return (self.points - low) / np.where(high > low, high - low, 1.0)
 
     @property
     def prior(self) -> Array:
         """k(x, x), (n,)."""
         return self._matrix.diagonal()
 
-    def rows(self, indices: NDArray[np.intp]) -> Array:
+    def rows(self, indices: Indices) -> Array:
         """Return k(x, x') of q actions with all, (q, n)."""
         return self._matrix[indices]
 
-    def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
+    def between(self, left: Indices, right: Indices) -> Array:
         """Return k(x, x') of some actions, (a,), with others, (b,): (a, b)."""
         return self._matrix[left[:, None], right]
 
@@ -132,7 +132,7 @@ class Finite:
         """Return Σ_i a_i k(., x_i) at all actions, for q weight vectors a (q, n), one product each:
         (q, n).
         """
-        return np.matmul(weights[:, None, :], self._matrix)[:, 0]
+        return (weights[:, None, :] @ self._matrix)[:, 0]
 
     # Features -------------------------------------------------------------------------------------
 
@@ -218,14 +218,14 @@ class Finite:
         norms = np.where(
             errors <= 1e-5 * np.abs(flat).max(axis=0), np.linalg.norm(weights, axis=0), np.inf
         )
-        return np.asarray(norms.reshape(values.shape[:-1]))
+        return norms.reshape(values.shape[:-1])
 
     def _fit(self, values: Array) -> tuple[Array, Array]:
         """Return weights (r, q) of the features that are nearest to functions (n, q), and the
         largest errors (q,).
         """
         weights, *_ = np.linalg.lstsq(self.features, values, rcond=None)
-        return np.asarray(weights), np.asarray(np.abs(self.features @ weights - values).max(axis=0))
+        return np.asarray(weights), np.abs(self.features @ weights - values).max(axis=0)
 
 
 class Scattered(Finite):
@@ -267,10 +267,10 @@ class Scattered(Finite):
         chunks = (self.inputs[i : i + 64] for i in range(0, self.n, 64))
         return np.concatenate([self.kernel(points, points).diagonal() for points in chunks])
 
-    def rows(self, indices: NDArray[np.intp]) -> Array:
+    def rows(self, indices: Indices) -> Array:
         return self.kernel(self.inputs[indices], self.inputs)
 
-    def between(self, left: NDArray[np.intp], right: NDArray[np.intp]) -> Array:
+    def between(self, left: Indices, right: Indices) -> Array:
         return self.kernel(self.inputs[left], self.inputs[right])
 
     def combine(self, weights: Array) -> Array:
@@ -300,7 +300,7 @@ class Large(Scattered):
         )
 
     def combine(self, weights: Array) -> Array:
-        inner = np.matmul(weights[:, None, :], self.features)
+        inner = weights[:, None, :] @ self.features
         return combine_features(inner[:, 0], self.features.T)
 
     def rank_is_at_most(self, most: int) -> bool:
@@ -331,9 +331,9 @@ class Large(Scattered):
         for i, y in enumerate(values.T):
             w, residual = weights[i], np.ascontiguousarray(y)
             for _ in range(1 + REFINEMENTS):
-                half = solve_triangular(self._root, np.matmul(self.features.T, residual), trans="T")
+                half = solve_triangular(self._root, self.features.T @ residual, trans="T")
                 w += solve_triangular(self._root, half)
-                residual = y - np.matmul(w, self.features.T)
+                residual = y - w @ self.features.T
             errors[i] = np.abs(residual).max()
         # every function's weights side by side, and so added up in one order
         return weights.T, errors
@@ -378,12 +378,12 @@ class Large(Scattered):
 
 
 @cache
-def rows_of(replicates: int) -> NDArray[np.intp]:
+def rows_of(replicates: int) -> Indices:
     """Return 0, ..., S - 1: a round indexes by it, and must not pay for a new one each time."""
     return np.arange(replicates)
 
 
-def smallest(values: Array, count: int) -> NDArray[np.intp]:
+def smallest(values: Array, count: int) -> Indices:
     """Return indices of the smallest of values (..., k), (..., count), ascending; of equal values
     the first count.
 
@@ -397,7 +397,7 @@ def smallest(values: Array, count: int) -> NDArray[np.intp]:
         mask |= ties
     else:
         mask |= ties & (ties.cumsum(axis=-1) <= missing)
-    return np.asarray(np.nonzero(mask)[-1].reshape(*values.shape[:-1], count))
+    return np.nonzero(mask)[-1].reshape(*values.shape[:-1], count)
 
 
 # of a score's range: scores that agree so far tie, and rounding must not choose among them
@@ -440,9 +440,7 @@ def levels(score: Array, widths: Array | None = None) -> Array:
         return np.where(width > 0, -np.floor((top[:, None] - score) / width), score)
 
 
-def break_ties(
-    score: Array, coin: NDArray[np.float64], widths: Array | None = None
-) -> NDArray[np.intp]:
+def break_ties(score: Array, coin: Array, widths: Array | None = None) -> Indices:
     """Return the best action of every replicate, ties broken at random.
 
     A stationary prior makes round 1 a total tie, truncation makes more ties, and far from all data
@@ -483,4 +481,4 @@ def break_ties(
         return best
     per_row = np.bincount(hits // n, minlength=replicates)
     chosen = per_row.cumsum() - per_row + (coin * per_row).astype(np.intp)
-    return np.asarray(hits[chosen] % n)
+    return hits[chosen] % n

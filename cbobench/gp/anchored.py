@@ -38,11 +38,11 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.fit import Fitted
-from cbobench.gp.kernels import Array, squared_lengths
+from cbobench.gp.kernels import Array, Mask, squared_lengths
 from cbobench.gp.maximise import Pace, polish
 from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import Jet, Mask
+from cbobench.gp.posteriors.interface import Jet
 from cbobench.gp.taylor import taylor
 
 TERMS = 24  # of a series, which is used up to √5 r = 1
@@ -126,7 +126,7 @@ class Around:
         """c(x, x), (..., k)."""
         squared, loss, remainder = self.squared, self.loss, self.remainder
         rest = 5 / 3 * squared * loss * (2 - loss) - 25 / 36 * squared * squared
-        return np.asarray(rest - remainder * (2 - 5 / 3 * squared + remainder))
+        return rest - remainder * (2 - 5 / 3 * squared + remainder)
 
     def slope_rows(self) -> Array:
         """ψ and its slopes, (..., k, 1 + d, d)."""
@@ -180,7 +180,7 @@ class Between:
         a, b = order(left.squared, right.squared)
         loss_near, loss_far = order(left.loss, right.loss)
         of_near, of_far = order(left.remainder, right.remainder)
-        products = np.matmul(left.x, right.x.swapaxes(-1, -2))
+        products = left.x @ right.x.mT
         shift = a - 2 * products
         curved = self.remainder - of_far - 5 / 6 * loss_far * shift
         small = np.abs(shift) < SMALL * b
@@ -188,17 +188,17 @@ class Between:
         level = of_far - 5 / 6 * b
         of_slopes = 5 / 3 * products * loss_near * (1 - loss_far)
         levels = 5 / 6 * a * (loss_far + level) - of_near * (1 + level)
-        return np.asarray(curved + of_slopes + levels)
+        return curved + of_slopes + levels
 
     def covariance_rows(self) -> Array:
         """Return c with its slopes at the first points, (p, a, 1 + d, b): dκ/dx = 5/3 p x, and
         dp/dx = 5 e x.
         """
-        x, y = self.near.x, self.far.x.swapaxes(1, 2)
+        x, y = self.near.x, self.far.x.mT
         kept, level = 1 - self.far.loss[:, None], self.far.level[:, None]
         loss, decay = self.near.loss[..., None], self.near.decay[..., None]
         along_y = 5 / 3 * (1 - kept * (1 - loss) - self.loss)
-        along_x = 25 / 3 * decay * kept * np.matmul(x, y)
+        along_x = 25 / 3 * decay * kept * (x @ y)
         along_x += 5 / 3 * (self.loss - loss * (1 + level) + level)
         slopes = along_y[:, :, None] * y[:, None] + along_x[:, :, None] * x[..., None]
         return np.concatenate([self.covariance()[:, :, None], slopes], axis=2)
@@ -212,7 +212,7 @@ def _curved(squared: Array, shift: Array) -> Array:
     for node, weight in zip(*NODES, strict=True):
         t = (1 + node) / 2
         total += weight / 2 * (1 - t) * np.exp(-np.sqrt(5 * (squared + t * shift)))
-    return np.asarray(25 / 12 * shift * shift * total)
+    return 25 / 12 * shift * shift * total
 
 
 class AnchoredModels:
@@ -239,18 +239,16 @@ class AnchoredModels:
         rest = changes / self.amplitude[:, None] - self.above[:, None] * around.level
         # In units of their own deviations, observations at all distances are alike.
         self.scale = 1 / np.sqrt(np.maximum(around.variance, 1e-300))[:, None]
-        correlations = (
-            Between.of(around, around).covariance() * self.scale * self.scale.swapaxes(1, 2)
-        )
+        correlations = Between.of(around, around).covariance() * self.scale * self.scale.mT
         self.roots = [_factor(matrix) for matrix in correlations]
-        rows = np.concatenate([around.slopes.swapaxes(1, 2), rest[:, None]], axis=1)
+        rows = np.concatenate([around.slopes.mT, rest[:, None]], axis=1)
         white = _solve(self.roots, rows * self.scale)
-        self.carried, white = white[:, :-1].swapaxes(1, 2), white[:, -1:]
+        self.carried, white = white[:, :-1].mT, white[:, -1:]
         # The slope at the anchor, whose prior is standard normal in units of √(5/3), is that of a
         # regression.
         self.precisions, pull = _regress(self.carried, white)
         self.slope = _solve(self.precisions, pull, trans=1)
-        self.left = white - np.matmul(self.slope, self.carried.swapaxes(1, 2))
+        self.left = white - self.slope @ self.carried.mT
         self.weights = _solve(self.roots, self.left, trans=1) * self.scale
 
     def __call__(self, offsets: Array) -> tuple[Array, Array]:
@@ -268,9 +266,9 @@ class AnchoredModels:
         of means that was learned, (p, r), from rows of c (p, r, k) and ψ (p, r, d).
         """
         white = _solve(self.roots, covariances * self.scale)
-        lack = _solve(self.precisions, slopes - np.matmul(white, self.carried))
-        pull = np.matmul(slopes, self.slope.swapaxes(1, 2))
-        return white, lack, (pull + np.matmul(white, self.left.swapaxes(1, 2)))[..., 0]
+        lack = _solve(self.precisions, slopes - white @ self.carried)
+        pull = slopes @ self.slope.mT
+        return white, lack, (pull + white @ self.left.mT)[..., 0]
 
     def jet(self, offsets: Array) -> tuple[Array, Array, Array]:
         """Return the mean change and the variance at offsets (q, d), (p, q, 2), their slopes, (p,
@@ -290,10 +288,10 @@ class AnchoredModels:
             lack.reshape(psi.shape),
             pull.reshape(p, q, 1 + d),
         )
-        known = np.matmul(lack, lack.swapaxes(2, 3)) - np.matmul(white, white.swapaxes(2, 3))
+        known = lack @ lack.mT - white @ white.mT
         # The second derivatives of c and ψ count by these weights in those of mean and variance.
         unknown = _solve(self.precisions, lack[:, :, 0], trans=1)
-        moved = white[:, :, 0] + np.matmul(unknown, self.carried.swapaxes(1, 2))
+        moved = white[:, :, 0] + unknown @ self.carried.mT
         moved = -2 * self.scale * _solve(self.roots, moved, trans=1)
         bends = self._bends(
             pair,
@@ -330,12 +328,12 @@ class AnchoredModels:
         x, loss, decay = near.x, near.loss[..., None], near.decay[..., None]
         above = np.stack([self.above, np.zeros_like(self.above)], axis=1)[:, None]
         # d²κ/dx² = 5/3 p I + 25/3 e x xᵀ, and d²p/dx² = 5 e (I - 5/z x xᵀ)
-        toward = 25 / 3 * np.matmul(weights * (1 - far.loss)[:, None, None], far.x[:, None])
+        toward = 25 / 3 * ((weights * (1 - far.loss)[:, None, None]) @ far.x[:, None])
         toward -= 5 * ROOT * of_slope
-        inherited = np.matmul(weights, (1 + far.level)[:, None, :, None])[..., 0] - above
-        flat = np.matmul(weights, (pair.loss + far.level[:, None])[..., None])[..., 0]
+        inherited = (weights @ (1 + far.level)[:, None, :, None])[..., 0] - above
+        flat = (weights @ (pair.loss + far.level[:, None])[..., None])[..., 0]
         flat -= loss * inherited + above
-        along = np.matmul(toward, x[..., None])[..., 0]
+        along = (toward @ x[..., None])[..., 0]
         z = np.maximum(np.sqrt(5 * near.squared), 1e-300)[..., None]
         first, second = near.bend_of_variance()
         of_x = -decay * (5 * along / z + 25 / 3 * inherited)
@@ -343,12 +341,10 @@ class AnchoredModels:
         of_x[..., 1] += 4 * second
         of_eye[..., 1] += 2 * first
         curved = (weights * pair.decay[:, :, None])[..., None] * apart[:, :, None]
-        bends = 25 / 3 * np.matmul(apart.swapaxes(2, 3)[:, :, None], curved)
+        bends = 25 / 3 * (apart.mT[:, :, None] @ curved)
         cross = (decay[..., None] * toward)[..., None] * x[:, :, None, None]
-        bends += cross + cross.swapaxes(3, 4) + of_eye[..., None, None] * np.eye(x.shape[2])
-        return np.asarray(
-            bends + of_x[..., None, None] * (x[..., None] * x[:, :, None])[:, :, None]
-        )
+        bends += cross + cross.mT + of_eye[..., None, None] * np.eye(x.shape[2])
+        return bends + of_x[..., None, None] * (x[..., None] * x[:, :, None])[:, :, None]
 
 
 def _regress(carried: Array, white: Array) -> tuple[Array, Array]:
@@ -360,12 +356,12 @@ def _regress(carried: Array, white: Array) -> tuple[Array, Array]:
     """
     k, d = carried.shape[1:]
     with suppress(np.linalg.LinAlgError):  # all on a line
-        root = np.linalg.cholesky(np.eye(d) + np.matmul(carried.swapaxes(1, 2), carried))
+        root = np.linalg.cholesky(np.eye(d) + np.matmul(carried.mT, carried))
         if k >= d or root.max() < SURE:
-            return root, _solve(root, np.matmul(white, carried))
+            return root, _solve(root, white @ carried)
     prior = np.broadcast_to(np.eye(d), (len(carried), d, d))
     q, r = np.linalg.qr(np.concatenate([carried, prior], axis=1))
-    return r.swapaxes(1, 2), np.matmul(white, q[:, :k])
+    return r.mT, white @ q[:, :k]
 
 
 def _solve(roots: Sequence[Array] | Array, rows: Array, trans: int = 0) -> Array:
@@ -377,7 +373,7 @@ def _solve(roots: Sequence[Array] | Array, rows: Array, trans: int = 0) -> Array
 
 def squared_rows(rows: Array) -> Array:
     """Return squared lengths of rows (..., k)."""
-    return np.asarray((rows * rows).sum(axis=-1))
+    return (rows * rows).sum(axis=-1)
 
 
 def _factor(correlations: Array) -> Array:
@@ -385,7 +381,7 @@ def _factor(correlations: Array) -> Array:
     for jitter in JITTERS:
         root, info = lapack().dpotrf(correlations + jitter * np.eye(len(correlations)), lower=1)
         if not info:
-            return np.asarray(root)
+            return root
     raise CellFailure("the correlations beside a point have no Cholesky factor")
 
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.gp.actions import rows_of
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 from cbobench.gp.posteriors.interface import Posterior
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 
@@ -42,7 +41,7 @@ class FunctionBelief:
     width: Array = field(default_factory=lambda: ONE)
     path: Array | None = None
 
-    def at(self, actions: NDArray[np.intp]) -> FunctionBelief:
+    def at(self, actions: Indices) -> FunctionBelief:
         """Return the belief at one action per replicate, (S,)."""
         index = rows_of(actions.size), ..., actions
         path = None if self.path is None else self.path[index][..., None]
@@ -80,7 +79,7 @@ class BeliefAtPlayed(Belief):
 
     __slots__ = ("actions", "belief")
 
-    def __init__(self, belief: Belief, actions: NDArray[np.intp]) -> None:
+    def __init__(self, belief: Belief, actions: Indices) -> None:
         self.belief, self.actions = belief, actions
 
     @property
@@ -210,4 +209,4 @@ class RandUCB(Explore):
     def __call__(self, belief: FunctionBelief) -> Array:
         estimate = (self.z * belief.width) * belief.deviation
         estimate += belief.mean
-        return estimate  # type: ignore[no-any-return]
+        return estimate

@@ -9,13 +9,14 @@ from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import (
     RIDGE,
+    Actions,
     Array,
+    Indices,
     Matern,
     SquaredExponential,
     StationaryName,
@@ -90,7 +91,7 @@ class Box:
 
     def unit(self, points: Array) -> Array:
         """Scale points of the box (..., d) to the unit cube."""
-        return np.asarray((points - self.low) / (self.high - self.low))
+        return (points - self.low) / (self.high - self.low)
 
     def scale(self, units: Array) -> Array:
         """Scale points of the unit cube (..., d) to the box, never outside it."""
@@ -151,7 +152,7 @@ def sobol(d: int, size: int) -> Array:
     from scipy.stats import qmc
 
     power = int(np.ceil(np.log2(size)))
-    return np.asarray(qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power)
+    return qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power
 
 
 def scrambled_sobol(d: int, generator: np.random.Generator) -> Any:
@@ -167,7 +168,7 @@ DesignName = Literal["sobol", "random"]
 
 def design(
     actions: Finite | Box, name: DesignName, count: int, generators: Sequence[np.random.Generator]
-) -> NDArray[Any]:
+) -> Actions:
     """Return the first `count` actions of S replicates: indices (count, S) of a finite set, or
     points (count, S, d) of a box.
 
@@ -194,7 +195,7 @@ def check_design(actions: Finite | Box, count: int) -> None:
 
 def _draw_design(
     actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator
-) -> NDArray[Any]:
+) -> Actions:
     check_design(actions, count)
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return generator.permutation(actions.n)[:count]
@@ -207,7 +208,7 @@ def _draw_design(
     return actions.scale(unit) if isinstance(actions, Box) else nearest(actions.units, unit)
 
 
-def nearest(points: Array, targets: Array) -> NDArray[np.intp]:
+def nearest(points: Array, targets: Array) -> Indices:
     """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken,
     (k,).
     """

@@ -24,12 +24,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.gp.fit import LONGEST, SHORTEST, WIDTH, Fitted, descend, modal_lengthscale, thinned
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import Mask
 
 FEWEST = 5  # observations that show whether a function is a class
 STEPS = 100
@@ -56,7 +54,7 @@ def are_silent(values: Array) -> Mask:
     nothing of where they are feasible.
     """
     same = ((values == values[..., :1]) & (values > 0)).all(axis=2)
-    return np.asarray(same & (values.shape[2] >= FEWEST))
+    return same & (values.shape[2] >= FEWEST)
 
 
 @dataclass(frozen=True)
@@ -103,13 +101,13 @@ def find_mode(covariance: Array, signs: Array) -> Mode:
         balanced[diagonal, diagonal] += 1
         root = np.tril(lapack().dpotrf(balanced, lower=1)[0])
         goal = bends * latent + slopes
-        pulled = half * np.matmul(covariance, goal[:, None])[:, 0]
+        pulled = half * (covariance @ goal[:, None])[:, 0]
         move = goal - half * lapack().dpotrs(root, pulled, lower=1)[0] - weights
         evidence = height - float(np.log(root.diagonal()).sum())
         share, gain = 1.0, -1.0
         while gain < 0 and share > LEAST_SHARE:
             trial = weights + share * move
-            tried = np.matmul(covariance, trial[:, None])[:, 0]
+            tried = (covariance @ trial[:, None])[:, 0]
             derivatives = _differentiate(signs, tried)
             gain = derivatives[0] - 0.5 * float((trial * tried).sum()) - height
             share /= 2
@@ -151,7 +149,7 @@ class ClassDensity:
         bounds = np.array([(SHORTEST, LONGEST)] * self.d + [(LEAST_SCALE, MOST_SCALE)])
         self.lowest, self.highest = np.log(bounds).T
 
-    def __call__(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def __call__(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
         """Return costs (q,), slopes (q, k) and zeros for centres (q,) at hyperparameters (q, k)."""
         costs, slopes = zip(*(self._differentiate(row) for row in logs), strict=True)
         return np.array(costs), np.array(slopes), np.zeros(len(logs))
@@ -160,7 +158,7 @@ class ClassDensity:
         # Pairs below the diagonal stand for both, as in `gp.fit`.
         n, d, low = self.n, self.d, self.low
         rates, scale = np.exp(-2 * logs[:d]), math.exp(logs[d])
-        a = np.sqrt(5 * np.matmul(rates[None], self.squares)[0])
+        a = np.sqrt(5 * (rates[None] @ self.squares)[0])
         decay = scale * np.exp(-a)
         covariance = np.zeros((n, n))
         covariance[low] = (1 + a + a * a / 3) * decay
@@ -169,16 +167,16 @@ class ClassDensity:
         mode = find_mode(covariance, self.signs)
         # Algorithm 5.1: the evidence moves with K itself, and as the mode moves with K.
         inverse_root = lapack().dtrtri(mode.root, lower=1)[0] * np.sqrt(mode.bends)
-        precision = np.matmul(inverse_root.T, inverse_root)  # (K + W⁻¹)⁻¹
-        explained = np.matmul(inverse_root, covariance)
+        precision = inverse_root.T @ inverse_root  # (K + W⁻¹)⁻¹
+        explained = inverse_root @ covariance
         tilt = 0.5 * (scale - (explained * explained).sum(axis=0)) * mode.turns
-        tilt = tilt - np.matmul(precision, np.matmul(covariance, tilt[:, None]))[:, 0]
+        tilt = tilt - (precision @ (covariance @ tilt[:, None]))[:, 0]
         pull = 0.5 * (np.outer(mode.weights, mode.weights) - precision)
         pull += np.outer(tilt, mode.slopes)
         pull += pull.T
         slope = np.empty(d + 1)
         bends = pull[low] * ((5 / 3) * (1 + a) * decay)
-        slope[:d] = np.matmul(self.squares, bends[:, None])[:, 0] * rates
+        slope[:d] = (self.squares @ bends[:, None])[:, 0] * rates
         slope[d] = 0.5 * float((pull * covariance).sum())
         away = (logs - self.location) / self.width
         prior = float((0.5 * away * away + self.density * logs).sum())

@@ -120,4 +120,4 @@ def gain_rate(actions: Finite | Box, horizon: int) -> Array:
     else:
         rate = t ** (d / (2 * SMOOTHNESS[actions.kernel_name] + d))
     rate[0] = 0.0
-    return np.asarray(rate)
+    return rate

@@ -28,11 +28,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import Mask
 
 MOST = 256  # largest number of observations in a fit; beyond it they are thinned evenly
 STEPS = 50
@@ -84,7 +82,7 @@ def modal_lengthscale(d: int) -> float:
     return float(math.exp(math.sqrt(2) + math.log(d) / 2 - WIDTH**2))
 
 
-def thinned(count: int) -> NDArray[np.intp]:
+def thinned(count: int) -> Indices:
     """Return the observations of which a fit takes account."""
     return np.linspace(0, count - 1, min(count, MOST)).round().astype(np.intp)
 
@@ -95,7 +93,7 @@ def fit_all(
     before: Sequence[Fitted | None],
     noise: Array | None,
     anew: bool = True,
-    firsts: NDArray[np.intp] | None = None,
+    firsts: Indices | None = None,
 ) -> list[Fitted]:
     """Return the most probable hyperparameters of b functions, from the last fits and, anew, from
     the priors' modes.
@@ -156,7 +154,7 @@ def bilog(g: Array) -> Array:
     """sign(g) ln(1 + |g|), which keeps the sign and pulls large values in (Eriksson & Poloczek
     2021).
     """
-    return np.asarray(np.sign(g) * np.log1p(np.abs(g)))
+    return np.sign(g) * np.log1p(np.abs(g))
 
 
 def is_bilog_likelier(values: Array, plain: Fitted, pulled: Fitted) -> bool:
@@ -189,7 +187,7 @@ class Objective:
         points: Array,
         values: Array,
         noise: Array | None,
-        firsts: NDArray[np.intp] | None = None,
+        firsts: Indices | None = None,
     ) -> None:
         self.n, self.coordinates = points.shape
         self.firsts = np.arange(self.coordinates) if firsts is None else firsts
@@ -225,14 +223,14 @@ class Objective:
         logs = np.log(np.concatenate([lengthscales, [scale, noise]]))
         return np.clip(logs[: len(self.lowest)], self.lowest, self.highest)
 
-    def read(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def read(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
         """Lengthscales (q, d), s² and the noise variances (q,) of functions (q,)."""
         noise = (
             np.exp(logs[:, -1]) if self.noise is None else np.maximum(self.noise[rows], LEAST_NOISE)
         )
         return np.exp(logs[:, : self.d]), np.exp(logs[:, self.d]), noise
 
-    def __call__(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    def __call__(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
         """Return costs (q,), slopes (q, k) and constants c (q,) at hyperparameters (q, k) of
         functions (q,).
         """
@@ -241,7 +239,7 @@ class Objective:
         n, d, low = self.n, self.d, self.low
         lengthscales, scale, noise = self.read(logs, rows)
         rates = lengthscales**-2
-        a = np.sqrt(5 * np.matmul(rates[:, None], self.squares)[:, 0])
+        a = np.sqrt(5 * (rates[:, None] @ self.squares)[:, 0])
         decay = scale[:, None] * np.exp(-a)
         covariance = np.zeros((len(logs), n, n))
         covariance[:, low[0], low[1]] = (1 + a + a * a / 3) * decay
@@ -259,10 +257,10 @@ class Objective:
             halves[i] = 0.0 if info else float(np.log(root.diagonal()).sum())
         inverse[:, low[1], low[0]] = inverse[:, low[0], low[1]]
         # The constant is that of generalised least squares.
-        values, ones = self.values[rows], np.matmul(inverse, np.ones((n, 1)))[..., 0]
+        values, ones = self.values[rows], (inverse @ np.ones((n, 1)))[..., 0]
         constant = (ones * values).sum(axis=1) / ones.sum(axis=1)
         residuals = values - constant[:, None]
-        weights = np.matmul(inverse, residuals[..., None])[..., 0]
+        weights = (inverse @ residuals[..., None])[..., 0]
         quadratic = (residuals * weights).sum(axis=1)
         pull = inverse - weights[:, :, None] * weights[:, None]
         # Row by row in memory: sums and products of another layout have other bits, and the layout
@@ -270,7 +268,7 @@ class Objective:
         bends = np.ascontiguousarray(pull[:, low[0], low[1]]) * ((5 / 3) * (1 + a) * decay)
         noise_term = noise * np.ascontiguousarray(pull[:, np.arange(n), np.arange(n)]).sum(axis=1)
         slope = np.empty_like(logs)
-        slope[:, :d] = np.matmul(self.squares, bends[..., None])[..., 0] * rates
+        slope[:, :d] = (self.squares @ bends[..., None])[..., 0] * rates
         # tr(K⁻¹ K) - wᵀ K w, without noise
         slope[:, d] = 0.5 * (n - quadratic - noise_term)
         if self.noise is None:
@@ -290,12 +288,10 @@ class Descended(Protocol):
     lowest: Array
     highest: Array
 
-    def __call__(self, logs: Array, rows: NDArray[np.intp]) -> tuple[Array, Array, Array]: ...
+    def __call__(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]: ...
 
 
-def descend(
-    objective: Descended, logs: Array, rows: NDArray[np.intp]
-) -> tuple[Array, Array, Array]:
+def descend(objective: Descended, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
     """Descend from hyperparameters (q, k) of functions (q,), each within the bounds by BFGS
     (Nocedal & Wright, ch. 6).
 
@@ -325,7 +321,7 @@ def descend(
         done |= turning & (np.abs(free_slope).max(axis=1) < FLAT)
         if done.all():
             break
-        toward = np.where(fixed, 0.0, -np.matmul(inverse, free_slope[..., None])[..., 0])
+        toward = np.where(fixed, 0.0, -(inverse @ free_slope[..., None])[..., 0])
         toward /= np.maximum(np.abs(toward).max(axis=1, keepdims=True) / FARTHEST, 1.0)
         direction = np.where(turning[:, None], toward, direction)
         i = np.flatnonzero(~done)
@@ -359,9 +355,7 @@ def descend(
     return logs, cost, centre
 
 
-def _update(
-    inverse: Array, first: Mask, which: NDArray[np.intp], move: Array, change: Array
-) -> None:
+def _update(inverse: Array, first: Mask, which: Indices, move: Array, change: Array) -> None:
     """Update inverse Hessian matrices (q, k, k) of some descents by moves and changes of slopes (u,
     k).
 
@@ -371,8 +365,8 @@ def _update(
     scaled = (curvature / (change * change).sum(axis=1))[:, None, None] * np.eye(move.shape[1])
     before = np.where(first[which, None, None], scaled, inverse[which])
     first[which] = False
-    pushed = np.matmul(before, change[..., None])[..., 0]
+    pushed = (before @ change[..., None])[..., 0]
     factor = ((1 + (change * pushed).sum(axis=1) / curvature) / curvature)[:, None, None]
     cross = pushed[:, :, None] * move[:, None]
-    cross = (cross + cross.swapaxes(1, 2)) / curvature[:, None, None]
+    cross = (cross + cross.mT) / curvature[:, None, None]
     inverse[which] = before + factor * move[:, :, None] * move[:, None] - cross

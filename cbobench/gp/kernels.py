@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 from cbobench.errors import Misuse
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+Actions = NDArray[Any]
+"""Indices of a finite set, or points (..., d) of a box."""
 StationaryName = Literal["se", "matern12", "matern32", "matern52"]
 KernelName = Literal["se", "matern12", "matern32", "matern52", "linear"]
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -49,7 +53,7 @@ def _squared_distances(left: Array, right: Array) -> Array:
     """Return squared Euclidean distances of rows, shape (a, b)."""
     d = left.shape[1]
     if d >= 8:  # so many numbers NumPy's sum adds in another order
-        return np.asarray(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
+        return ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2)
     total = np.zeros((len(left), len(right)))
     for j in range(d):
         total += (left[:, None, j] - right[None, :, j]) ** 2
@@ -63,7 +67,7 @@ def squared_lengths(delta: Array) -> Array:
     total = delta[..., 0] ** 2
     for i in range(1, delta.shape[-1]):
         total += delta[..., i] ** 2
-    return np.asarray(total)
+    return total
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ def smooth_norm(covariance: Array, values: Array) -> Array:
     flat = values.reshape(-1, len(covariance)).T
     weights = np.linalg.solve(covariance + RIDGE * np.eye(len(covariance)), flat)
     norms = np.sqrt(np.maximum((weights * (covariance @ weights)).sum(axis=0), 0.0))
-    return np.asarray(norms.reshape(values.shape[:-1]))
+    return norms.reshape(values.shape[:-1])
 
 
 RELATIVE_TRACE = 1e-13
@@ -324,8 +328,8 @@ def substitute(lower: Array, values: Array) -> Array:
     """
     for i in range(0, len(lower), TOGETHER):
         part = slice(i, i + TOGETHER)
-        rest = values[part] - np.matmul(lower[part, :i], values[:i])
-        values[part] = np.matmul(np.linalg.inv(lower[part, part]), rest)
+        rest = values[part] - lower[part, :i] @ values[:i]
+        values[part] = np.linalg.inv(lower[part, part]) @ rest
     return values
 
 
@@ -341,7 +345,7 @@ def combine_features(weights: Array, rows: Array) -> Array:
     """
     n = rows.shape[1]
     if n < 2 * COLUMNS:  # one batch
-        return np.matmul(weights[..., None, :], rows)[..., 0, :]
+        return (weights[..., None, :] @ rows)[..., 0, :]
     values = np.empty((*weights.shape[:-1], 1, n))
     for batch in batches(n, COLUMNS):
         np.matmul(weights[..., None, :], rows[:, batch], out=values[..., batch])

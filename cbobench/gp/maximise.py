@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from cbobench.gp.actions import levels, smallest
 from cbobench.gp.box_actions import Box, sobol
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet
 from cbobench.gp.taylor import STEP, Taylor, taylor
 
 STEPS = 24  # largest number of steps
@@ -110,11 +110,11 @@ class Climbs:
     multipliers: Array
     reach: Array
     length: Array
-    patience: NDArray[np.intp]
+    patience: Indices
     done: Mask
     least: Array
 
-    def thinned(self, order: NDArray[np.intp]) -> Climbs:
+    def thinned(self, order: Indices) -> Climbs:
         """Return some of them, (S, k)."""
         return Climbs(*(pick(getattr(self, field.name), order) for field in fields(self)))
 
@@ -124,7 +124,7 @@ class Climbs:
         return Climbs(*(np.concatenate(pair, axis=1) for pair in pairs))
 
 
-def pick(values: NDArray[Number], order: NDArray[np.intp]) -> NDArray[Number]:
+def pick(values: NDArray[Number], order: Indices) -> NDArray[Number]:
     """Return climbs (S, k) of arrays (S, q, ...)."""
     return values[np.arange(len(values))[:, None], order]
 
@@ -138,7 +138,7 @@ def neighbours(points: Array, distance: float) -> Array:
     return np.clip(points[:, None] + moves, 0.0, 1.0)
 
 
-def rank_values(values: Array) -> NDArray[np.intp]:
+def rank_values(values: Array) -> Indices:
     """Return indices (S, k) from the highest of every row to the lowest; of equal ones the first
     comes first.
     """
@@ -182,7 +182,7 @@ class Surface:
                     for model in (jet.mean, jet.variance)
                 )
             )
-        mean, variance = np.matmul(jet.mean, layout.values), np.matmul(jet.variance, layout.values)
+        mean, variance = jet.mean @ layout.values, jet.variance @ layout.values
         around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
         variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
         parts = self.score(mean.reshape(replicates, -1, q * n), variance, around)
@@ -194,7 +194,7 @@ class Surface:
         value = values[:, :, 0, 0]
         if m:
             value = value - (price[:, None] * np.maximum(values[:, :, 1:, 0], 0.0)).sum(axis=2)
-        models = np.matmul(values, layout.models)
+        models = values @ layout.models
         return value, models / powers[:, :, None] if fine else models, price
 
 
@@ -332,7 +332,7 @@ def _follows(climbs: Climbs, radius: float) -> Mask:
     better |= (value[:, None, :] == value[:, :, None]) & (order < order[:, None])
     near = np.where(climbs.done, min(NEAR_ENDED * radius, NEAREST), NEAR * radius)[:, None]
     close = np.abs(climbs.best[:, None, :] - climbs.best[:, :, None]).max(axis=3) < near
-    return np.asarray((better & close).any(axis=2))
+    return (better & close).any(axis=2)
 
 
 def _share_of_steps(jet: Jet, d: int) -> Array:
@@ -346,7 +346,7 @@ def _share_of_steps(jet: Jet, d: int) -> Array:
     level, slopes = np.maximum(variance[..., :1], VARIANCE_FLOOR), slice(1, 1 + d)
     of_means = np.abs(jet.mean[..., slopes]).max(axis=(1, 3)) / np.sqrt(level.min(axis=(1, 3)))
     of_variances = (np.abs(variance[..., slopes]) / level).max(axis=(1, 3))
-    return np.asarray(1 / np.maximum(1.0, np.maximum(of_means, of_variances) * (STEP / SHARE)))
+    return 1 / np.maximum(1.0, np.maximum(of_means, of_variances) * (STEP / SHARE))
 
 
 SWEEPS = 12  # largest number of sweeps of coordinate ascent on the multipliers
@@ -392,17 +392,15 @@ def _subproblem(
     bend, lagrangian = layout.bends(models[:, :, 0]), slope
     if m:
         kinked, a = models[:, :, 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
-        bend = (
-            bend - np.matmul(multipliers[:, :, None], models[:, :, 1:])[:, :, 0][..., layout.square]
-        )
+        bend = bend - (multipliers[:, :, None] @ models[:, :, 1:])[:, :, 0][..., layout.square]
         if held.any():
             # Where a kink holds, - (kinked + a.p)² changes no solution and bends the model down
             # across it.
             largest = AUGMENT * np.abs(bend).max(axis=(2, 3))[..., None]
             weight = np.where(held, largest, 0.0) / np.maximum((a**2).sum(axis=3), 1e-100)
-            bend = bend - np.matmul((weight[..., None] * a).swapaxes(2, 3), a)
-            slope = slope - np.matmul((weight * kinked)[:, :, None], a)[:, :, 0]
-        lagrangian = slope - np.matmul(multipliers[:, :, None], a)[:, :, 0]
+            bend = bend - (weight[..., None] * a).mT @ a
+            slope = slope - ((weight * kinked)[:, :, None] @ a)[:, :, 0]
+        lagrangian = slope - (multipliers[:, :, None] @ a)[:, :, 0]
     # at a side of the box
     fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)
     if fixed.any():
@@ -420,17 +418,17 @@ def _subproblem(
         # Where the model is not concave: the curvature at which a step is as long as allowed.
         strength = np.sqrt((lagrangian**2).sum(axis=2)) / reach
         curvature = np.where(bowl[..., None], np.maximum(curvature, strength[..., None]), curvature)
-    inverse = np.matmul(axes / curvature[..., None, :], axes.swapaxes(2, 3))  # (-B)^-1
+    inverse = (axes / curvature[..., None, :]) @ axes.mT  # (-B)^-1
     if fixed.any():
         inverse = np.where(either, 0.0, inverse)
-    toward = np.matmul(inverse, slope[..., None])[..., 0]
+    toward = (inverse @ slope[..., None])[..., 0]
     if m:
-        through = np.matmul(a, inverse)
-        gram = np.matmul(through, a.swapaxes(2, 3))
+        through = a @ inverse
+        gram = through @ a.mT
         # kinked value after the free step
-        kink_values = kinked + np.matmul(a, toward[..., None])[..., 0]
+        kink_values = kinked + (a @ toward[..., None])[..., 0]
         multipliers = _ascend(multipliers, kink_values, gram, price)
-        toward = toward - np.matmul(multipliers[:, :, None], through)[:, :, 0]
+        toward = toward - (multipliers[:, :, None] @ through)[:, :, 0]
     length = np.maximum(np.abs(toward).max(axis=2), 1e-300)
     return toward * np.minimum(1.0, reach / length)[..., None], multipliers
 
@@ -445,7 +443,7 @@ def _ascend(multipliers: Array, kink_values: Array, gram: Array, price: Array) -
     if m == 1:
         return np.minimum(np.maximum(kink_values / pivot, 0.0), price)
     multipliers = multipliers.copy()
-    residual = kink_values - np.matmul(gram, multipliers[..., None])[..., 0]
+    residual = kink_values - (gram @ multipliers[..., None])[..., 0]
     moving = np.ones(multipliers.shape[:2], dtype=bool)
     for _ in range(SWEEPS):
         before = multipliers.copy()
@@ -603,7 +601,7 @@ class Starts:
         )
 
     def _sides(
-        self, gains: Array, peaks: Array, which: NDArray[np.intp], at: Callable[[Array], Parts]
+        self, gains: Array, peaks: Array, which: Indices, at: Callable[[Array], Parts]
     ) -> list[Array]:
         """Return the best of the peaks (S, q, d) moved onto sides and corners, for both forms of
         the score.
@@ -645,7 +643,7 @@ class Starts:
             most(axis_first[:, :-1], unchanged[:, 1:], out=axis_first[:, :-1])
         return result.reshape(len(values), -1)
 
-    def _peaks(self, form: Array, count: int) -> NDArray[np.intp]:
+    def _peaks(self, form: Array, count: int) -> Indices:
         """Return the highest peaks of a form of the score (S, M): (S, count), filled up with other
         candidates.
         """
@@ -656,7 +654,7 @@ class Starts:
             indices, rank_values(np.take_along_axis(rank, indices, axis=1)), axis=1
         )
 
-    def _apart(self, form: Array, count: int) -> NDArray[np.intp]:
+    def _apart(self, form: Array, count: int) -> Indices:
         """Return the best candidates (S, count) of which no two are neighbours."""
         everywhere = np.broadcast_to(self.candidates, (len(form), *self.candidates.shape))
         return _spread(everywhere, form, count, 2 * self.spacing)
@@ -695,7 +693,7 @@ def _lines(points: Array, per_axis: int) -> Array:
     return moved.reshape(replicates, -1, d)
 
 
-def _spread(points: Array, values: Array, count: int, distance: float) -> NDArray[np.intp]:
+def _spread(points: Array, values: Array, count: int, distance: float) -> Indices:
     """Return the best of points (S, k, d) of which no two are nearer than a distance, (S,
     count).
     """

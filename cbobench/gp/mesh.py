@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cbobench.gp.kernels import Array, SquaredExponential
+from cbobench.gp.kernels import Array, Indices, SquaredExponential
 from cbobench.threads import single_thread
 
 # relative to the prior variance: largest error of the mesh, and least contribution of a feature
@@ -61,7 +60,7 @@ class Mesh:
         """
         angles = np.arccos(np.clip(2 * points - 1, -1.0, 1.0))
         waves = np.cos(angles[..., None] * np.arange(self.size))
-        return np.matmul(waves[..., None, None, :], _differentiation(self.size)[:orders])[..., 0, :]
+        return (waves[..., None, None, :] @ _differentiation(self.size)[:orders])[..., 0, :]
 
     def models(self, fields: Array, points: Array) -> Array:
         """Return Taylor models (S, p, q, n) at points (S, q, d) of fields (S, p, G^d)."""
@@ -70,14 +69,10 @@ class Mesh:
         rows = self.rows(points)
         along = rows[:, :, 0].reshape(replicates, 1, 3 * q, self.size)
         if d == 1:
-            return np.matmul(fields[:, :, None], along.swapaxes(2, 3)).reshape(
-                replicates, functions, q, 3
-            )
+            return (fields[:, :, None] @ along.mT).reshape(replicates, functions, q, 3)
         square = fields.reshape(replicates, functions, self.size, self.size)
-        half = np.matmul(along, square).reshape(replicates, functions, q, 3, self.size)
-        derivatives = np.matmul(half, rows[:, None, :, 1].swapaxes(3, 4)).reshape(
-            replicates, functions, q, 9
-        )
+        half = (along @ square).reshape(replicates, functions, q, 3, self.size)
+        derivatives = (half @ rows[:, None, :, 1].mT).reshape(replicates, functions, q, 9)
         return derivatives[..., [0, 3, 1, 6, 4, 2]]
 
     def values(self, fields: Array, points: Array) -> Array:
@@ -85,10 +80,10 @@ class Mesh:
         replicates, q, d = points.shape
         rows = self.rows(points, 1)[..., 0, :]  # (S, q, d, G)
         if d == 1:
-            return np.matmul(fields, rows[:, :, 0].swapaxes(1, 2))
+            return fields @ rows[:, :, 0].mT
         square = fields.reshape(replicates, -1, self.size, self.size)
-        half = np.matmul(rows[:, None, :, 0], square)
-        return np.asarray((half * rows[:, None, :, 1]).sum(axis=3))
+        half = rows[:, None, :, 0] @ square
+        return (half * rows[:, None, :, 1]).sum(axis=3)
 
     @cached_property
     @single_thread()
@@ -101,7 +96,7 @@ class Mesh:
         return np.ascontiguousarray((vectors[:, mask] * np.sqrt(size[mask]))[:, ::-1])
 
     @cached_property
-    def pairs(self) -> NDArray[np.intp]:
+    def pairs(self) -> Indices:
         """Indices of the kept products of the axes' features, among all r^d."""
         size = (self.factors**2).sum(axis=0)
         weights = size if self.d == 1 else np.outer(size, size).ravel()
@@ -109,7 +104,7 @@ class Mesh:
 
     def features(self, points: Array) -> Array:
         """Return φ at points (S, d): (S, rank), with φ(x).φ(y) = k(x, y) up to about `EXACT`."""
-        at = np.matmul(self.rows(points, 1), self.factors)[..., 0, :]  # (S, d, r)
+        at = (self.rows(points, 1) @ self.factors)[..., 0, :]  # (S, d, r)
         if self.d == 1:
             # keeps the memory layout, on which the bits of products depend
             return at[:, 0].take(self.pairs, axis=1)
@@ -125,14 +120,14 @@ class Mesh:
         full = np.zeros((len(weights), r**self.d))
         full[:, self.pairs] = weights
         if self.d == 1:
-            return np.matmul(full[:, None], self.factors.T)[:, 0]
-        left = np.matmul(self.factors, full.reshape(-1, r, r))
-        return np.matmul(left, self.factors.T).reshape(len(weights), -1)
+            return (full[:, None] @ self.factors.T)[:, 0]
+        left = self.factors @ full.reshape(-1, r, r)
+        return (left @ self.factors.T).reshape(len(weights), -1)
 
 
 def nodes(size: int) -> Array:
     """Return the Chebyshev points of [0, 1], both ends included."""
-    return np.asarray((1 - np.cos(np.pi * np.arange(size) / (size - 1))) / 2)
+    return (1 - np.cos(np.pi * np.arange(size) / (size - 1))) / 2
 
 
 @lru_cache(maxsize=8)

@@ -46,7 +46,7 @@ class Parts(NamedTuple):
         penalty *= excess
         # A sum of one is the same to the last bit, and takes longer than all before it.
         of_all = penalty[:, 0] if penalty.shape[1] == 1 else np.add.reduce(penalty, axis=1)
-        return self.smooth - of_all  # type: ignore[no-any-return]
+        return self.smooth - of_all
 
     def kinks(self) -> Parts:
         return self

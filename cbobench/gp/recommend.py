@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box, sobol
-from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask, Posterior
+from cbobench.gp.kernels import Actions, Array, Indices, Mask
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Posterior
 from cbobench.gp.taylor import taylor
 
 PROBABILITY = 0.95  # for each constraint separately
@@ -34,7 +33,7 @@ def recommend_action(
     box: Box | None,
     sure: Mask | None,
     use_observed: bool,
-) -> NDArray[Any]:
+) -> Actions:
     """Return a model's recommendations: indices (S,) of a finite set, or points (S, d) of a box.
 
     Args:
@@ -50,16 +49,14 @@ def recommend_action(
 class RunMoments(Protocol):
     """Means and deviations (1 + m, q) of f and every g_j in one run."""
 
-    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> tuple[Array, Array]:
         """Return them at indices (q,), or at points (q, d) of a box's cube."""
 
     def at_candidates(self) -> tuple[Array, Array]:
         """Return them at all actions of a finite set, or at a box's candidates."""
 
 
-def recommend_in_run(
-    model: RunMoments, actions: Finite | Box, played: NDArray[Any]
-) -> NDArray[Any]:
+def recommend_in_run(model: RunMoments, actions: Finite | Box, played: Actions) -> Actions:
     """Return the recommendation of a model of one run: an action of a finite set (1,), or a point
     of a box's cube (1, d).
 
@@ -67,12 +64,10 @@ def recommend_in_run(
         played: points of a box to consider beside its candidates and points around the best.
     """
 
-    def best_of(inputs: NDArray[Any], *moments: tuple[Array, Array]) -> NDArray[Any]:
+    def best_of(inputs: Actions, *moments: tuple[Array, Array]) -> Actions:
         pairs = moments or [model.at(inputs)]
         mean, deviation = (np.concatenate(arrays, axis=1) for arrays in zip(*pairs, strict=True))
-        return np.asarray(
-            inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))]
-        )
+        return inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))]
 
     if isinstance(actions, Finite):
         return best_of(np.arange(actions.n), model.at_candidates())
@@ -84,7 +79,7 @@ def recommend_in_run(
     return point
 
 
-def likely_best(goal: Goal, sure: Mask | None = None) -> NDArray[np.intp]:
+def likely_best(goal: Goal, sure: Mask | None = None) -> Indices:
     """Return the index of the largest value among k points with P(g_j <= 0) >= 0.95 for every j,
     (S,).
 
@@ -140,20 +135,20 @@ def likely_best_point(
     for radius in (reach, reach / ZOOM):
         points = np.minimum(np.maximum(end[:, None] + radius * _steps(box.d), 0.0), 1.0)
         models = _monomials(points - start[:, None])
-        mean = np.matmul(jet.mean[:, :, 0], models)
-        variance = np.matmul(jet.variance[:, :, 0] if per_function else jet.variance, models)
+        mean = jet.mean[:, :, 0] @ models
+        variance = (jet.variance[:, :, 0] if per_function else jet.variance) @ models
         variance = np.maximum(variance, VARIANCE_FLOOR)
         end = points[rows, likely_best(goal(mean, variance if per_function else variance[:, 0]))]
     points = start[:, None] + SHORT[:, None] * (end - start)[:, None]
     mean, variance = posterior.at(points[:, 1:])
     mean = np.concatenate([jet.mean[..., 0], mean], axis=2)
     variance = np.concatenate([np.maximum(jet.variance[..., 0], VARIANCE_FLOOR), variance], axis=-1)
-    return np.asarray(points[rows, likely_best(goal(mean, variance))])
+    return points[rows, likely_best(goal(mean, variance))]
 
 
 def _monomials(moved: Array) -> Array:
     """What Taylor models are multiplied with to give values at steps (S, q, d), (S, n, q)."""
-    layout, moved = taylor(moved.shape[2]), moved.swapaxes(1, 2)
+    layout, moved = taylor(moved.shape[2]), moved.mT
     models = np.empty((len(moved), 1 + layout.d + len(layout.rows), moved.shape[2]))
     models[:, 0] = 1.0
     models[:, 1 : 1 + layout.d] = moved

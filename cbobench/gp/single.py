@@ -17,12 +17,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
@@ -77,7 +76,7 @@ def normal_scores(values: Array) -> Array:
     from scipy.special import ndtri  # imported late: SciPy takes long to load
     from scipy.stats import rankdata
 
-    return np.asarray(ndtri((rankdata(values, axis=-1) - 0.5) / values.shape[-1]))
+    return ndtri((rankdata(values, axis=-1) - 0.5) / values.shape[-1])
 
 
 class RunningScale:
@@ -212,7 +211,7 @@ class RunData:
         self.slots = slots
         self.forget()
 
-    played: NDArray[Any]
+    played: Actions
     observed: Array
 
     def forget(self) -> None:
@@ -226,7 +225,7 @@ class RunData:
     def count(self) -> int:
         return len(self.played)
 
-    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+    def tell(self, inputs: Actions, values: Array) -> None:
         """Condition on values (p,) at one action, (1,) or (1, d); f is NaN where it is not told.
 
         Raises:
@@ -238,13 +237,13 @@ class RunData:
         self.observed = np.concatenate([self.observed, values[:, None]], axis=1)
         self.scale.add(values[None])
 
-    def draw_input(self, generator: np.random.Generator) -> NDArray[Any]:
+    def draw_input(self, generator: np.random.Generator) -> Actions:
         """Return one uniformly random input, (1,) or (1, d)."""
         if self.cube.units is None:
             return generator.random((1, self.cube.d))
         return generator.integers(len(self.cube.units), size=1)
 
-    def draw_candidates(self, generator: np.random.Generator, count: int) -> NDArray[Any]:
+    def draw_candidates(self, generator: np.random.Generator, count: int) -> Actions:
         """Return uniform points of a box; all actions of a finite set, or that many random ones if
         there are more.
         """
@@ -253,15 +252,15 @@ class RunData:
         n = len(self.cube.units)
         return np.arange(n) if n <= count else generator.permutation(n)[:count]
 
-    def units(self, inputs: NDArray[Any]) -> Array:
+    def units(self, inputs: Actions) -> Array:
         """Return points of the cube, (q, d)."""
         return inputs if self.cube.units is None else self.cube.units[inputs]
 
-    def input_of(self, action: Any) -> NDArray[Any]:
+    def input_of(self, action: Any) -> Actions:
         """Return the input for one action, (1,) or (1, d): the inverse of `action`."""
         return np.array([action]) if self.cube.box is None else self.cube.box.unit(action)[None]
 
-    def action(self, inputs: NDArray[Any]) -> Any:
+    def action(self, inputs: Actions) -> Any:
         """Return the action to play for one input, (1,) or (1, d)."""
         return int(inputs[0]) if self.cube.box is None else self.cube.box.scale(inputs[0])
 
@@ -310,7 +309,7 @@ class RunModel(RunData):
             assert isinstance(self.noise, float)
             self.posterior = ObservationPosterior(self.actions, self.noise, 1, p + 1, self.slots)
 
-    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+    def tell(self, inputs: Actions, values: Array) -> None:
         super().tell(inputs, values)
         if self.fitted is None:
             values = with_constant(values[:, None])[:, 0]
@@ -318,7 +317,7 @@ class RunModel(RunData):
         if isinstance(self.posterior, OwnNoise):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
-    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> tuple[Array, Array]:
         """Return means and deviations (p, q), in batches that bound memory."""
         batches = (inputs[None, i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
         means, deviations = zip(

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 
 STEP = 1e-4  # between the points at which a function of models is evaluated, in units of the cube
 
@@ -37,10 +36,10 @@ class Taylor:
     steps: Array
     values: Array
     models: Array
-    rows: NDArray[np.intp]
-    columns: NDArray[np.intp]
-    square: NDArray[np.intp]
-    orders: NDArray[np.intp]
+    rows: Indices
+    columns: Indices
+    square: Indices
+    orders: Indices
 
     def slopes(self, models: Array) -> Array:
         """(..., n) to (..., d)."""

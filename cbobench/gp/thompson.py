@@ -15,19 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite, smallest
 from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import bilog
-from cbobench.gp.kernels import Array, squared_lengths
+from cbobench.gp.kernels import Actions, Array, Indices, Mask, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
 from cbobench.gp.single import AT_ONCE, RunData, normal_scores, with_constant
 
 BLOCK = 48  # actions per block
@@ -37,8 +35,7 @@ NEGLIGIBLE = 1e-10
 REACH = -2 * math.log(NEGLIGIBLE)
 MOST_VIOLATION = 700.0  # of a bilog; larger ones stand for it, as their inverse overflows
 
-Indices = NDArray[np.intp]
-KernelInputs = Sequence[NDArray[Any]]
+KernelInputs = Sequence[Actions]
 
 
 class ThompsonModel(RunData):
@@ -59,7 +56,7 @@ class ThompsonModel(RunData):
         self.factors = []
         self.alike = np.empty(0, dtype=np.intp)  # per observation the first one of the same action
 
-    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+    def tell(self, inputs: Actions, values: Array) -> None:
         super().tell(inputs, values)
         c = self.count
         same = (self.played == inputs).reshape(c, -1).all(axis=1)
@@ -79,7 +76,7 @@ class ThompsonModel(RunData):
     @property
     def amplitude(self) -> Array:
         """Amplitudes of the functions, (p,)."""
-        return np.asarray(self.scale.amplitude[0])
+        return self.scale.amplitude[0]
 
     def _noise(self) -> list[float]:
         """Return λ of the unit GPs, per factor."""
@@ -114,7 +111,7 @@ class ThompsonModel(RunData):
 
     # Prior covariances ----------------------------------------------------------------------------
 
-    def _prior(self, left: NDArray[Any], right: NDArray[Any]) -> Array:
+    def _prior(self, left: Actions, right: Actions) -> Array:
         """Return prior covariances of actions, (a,) or (a, d), with others, (b,) or (b, d): (a,
         b).
         """
@@ -122,7 +119,7 @@ class ThompsonModel(RunData):
             return self.actions.between(left, right)
         return self.actions.kernel.profile(squared_lengths(left[:, None] - right))
 
-    def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
+    def _kernel_inputs(self, inputs: Actions) -> list[Actions]:
         """Return the inputs of `_products` for actions, per kernel."""
         return [inputs if isinstance(self.actions, Finite) else lift_points(inputs - 0.5)]
 
@@ -136,7 +133,7 @@ class ThompsonModel(RunData):
 
     # Posteriors -----------------------------------------------------------------------------------
 
-    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
+    def at(self, inputs: Actions) -> tuple[Array, Array, list[Array]]:
         """Return means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k,
         (q, c).
         """
@@ -162,7 +159,7 @@ class ThompsonModel(RunData):
         ]
         return self._scaled(means), variance, whitened
 
-    def sample(self, inputs: NDArray[Any], generator: np.random.Generator) -> tuple[Indices, Array]:
+    def sample(self, inputs: Actions, generator: np.random.Generator) -> tuple[Indices, Array]:
         """Draw a joint posterior sample of every function, at those of q actions that may be the
         `best_of` all.
 
@@ -189,7 +186,7 @@ class ThompsonModel(RunData):
             block_whitened = [white[block] for white in whitened]
             priors = self._products(block_inputs, block_inputs)
             roots = [
-                upper(prior - np.matmul(white, white.T))
+                upper(prior - white @ white.T)
                 for prior, white in zip(priors, block_whitened, strict=True)
             ]
             normals = generator.standard_normal((len(mean), size))
@@ -212,7 +209,7 @@ class ThompsonModel(RunData):
             priors = self._products([points[candidates] for points in kernel_inputs], block_inputs)
             factors = zip(roots, priors, whitened, block_whitened, strict=True)
             new_rows = [
-                solve_rows(root, prior - np.matmul(white, block_white.T))
+                solve_rows(root, prior - white @ block_white.T)
                 for root, prior, white, block_white in factors
             ]
             mean = mean[:, remainder] + amplitude * times(normals, [rows.T for rows in new_rows])
@@ -258,7 +255,7 @@ class FittedThompson(ThompsonModel):
         super().forget()
         self.fitted.reset()
 
-    def tell(self, inputs: NDArray[Any], values: Array) -> None:
+    def tell(self, inputs: Actions, values: Array) -> None:
         RunData.tell(self, inputs, values)
         if self.scored:
             # what is not told is the worst
@@ -271,7 +268,7 @@ class FittedThompson(ThompsonModel):
 
     @property
     def amplitude(self) -> Array:
-        return np.asarray(self.fitted.amplitude[0])
+        return self.fitted.amplitude[0]
 
     @property
     def _translated(self) -> Mask:
@@ -279,7 +276,7 @@ class FittedThompson(ThompsonModel):
         bilog.
         """
         pulled = self.fitted.pulled[0]
-        return np.asarray((self.fitted.undecided & ~pulled & pulled.any())[:, None])
+        return (self.fitted.undecided & ~pulled & pulled.any())[:, None]
 
     def judged(self, values: Array) -> Array:
         return (
@@ -291,7 +288,7 @@ class FittedThompson(ThompsonModel):
     def limits(self, violation: float) -> Array:
         return np.where(self._translated[1:], np.expm1(min(violation, MOST_VIOLATION)), violation)
 
-    def _kernel_inputs(self, inputs: NDArray[Any]) -> list[NDArray[Any]]:
+    def _kernel_inputs(self, inputs: Actions) -> list[Actions]:
         return [
             lift_points((self.units(inputs) - 0.5) / lengths)
             for lengths in self.fitted.lengthscales[0]
@@ -300,15 +297,11 @@ class FittedThompson(ThompsonModel):
     def _products(self, left: KernelInputs, right: KernelInputs) -> list[Array]:
         return [UNIT.profile(apart(a, b)) for a, b in zip(left, right, strict=True)]
 
-    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array, list[Array]]:
+    def at(self, inputs: Actions) -> tuple[Array, Array, list[Array]]:
         fitted, c = self.fitted, self.count
         cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
-        whitened = [
-            np.matmul(k, root[:c, :c].T) for k, root in zip(cross, fitted.root[0], strict=True)
-        ]
-        pull = np.stack(
-            [np.matmul(white, u[:c]) for white, u in zip(whitened, fitted.u[0], strict=True)]
-        )
+        whitened = [k @ root[:c, :c].T for k, root in zip(cross, fitted.root[0], strict=True)]
+        pull = np.stack([white @ u[:c] for white, u in zip(whitened, fitted.u[0], strict=True)])
         unit = np.maximum(1 - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
         return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, whitened
 
@@ -319,7 +312,7 @@ class Moments:
 
     model: ThompsonModel
 
-    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> tuple[Array, Array]:
         batches = (inputs[i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
         means, variances = zip(*(self.model.at(batch)[:2] for batch in batches), strict=True)
         deviations = np.sqrt(np.concatenate(variances, axis=1))
@@ -340,7 +333,7 @@ def apart(left: Array, right: Array) -> Array:
     of |x|².
     """
     x, square, ones = right[:, :-2], right[:, -2:-1], right[:, -1:]
-    squared = np.matmul(left, np.concatenate([-2 * x, ones, square], axis=1).T)
+    squared = left @ np.concatenate([-2 * x, ones, square], axis=1).T
     return np.maximum(squared, 0.0, out=squared)
 
 
@@ -370,7 +363,7 @@ def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array) 
             of the model.
     """
     short = np.maximum((mean[1:] - limits) / deviation[1:], 0.0)
-    total = np.asarray((short * short).sum(axis=0))
+    total = (short * short).sum(axis=0)
     if best is not None:
         return total + np.maximum((best - mean[0]) / deviation[0], 0.0) ** 2
     violated = mean[1:] > 0
@@ -383,15 +376,15 @@ def shortfall(mean: Array, deviation: Array, best: float | None, limits: Array) 
 
 def squares(rows: Array) -> Array:
     """Return squared lengths of rows, (a,)."""
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 def times(normals: Array, matrices: Sequence[Array]) -> Array:
     """Return row j of normals (p, k) times matrix j, or the only one, (k, n): (p, n)."""
     if len(matrices) == 1:
-        return np.matmul(normals, matrices[0])
+        return normals @ matrices[0]
     return np.concatenate(
-        [np.matmul(row[None], matrix) for row, matrix in zip(normals, matrices, strict=True)]
+        [row[None] @ matrix for row, matrix in zip(normals, matrices, strict=True)]
     )
 
 
@@ -403,7 +396,7 @@ def upper(covariance: Array) -> Array:
     while jitter < 1:
         root, info = lapack().dpotrf(covariance + jitter * np.eye(len(covariance)), lower=0)
         if not info:
-            return np.asarray(root)
+            return root
         jitter *= 10
     raise CellFailure(
         "a posterior covariance has no Cholesky factor; a larger lam keeps it positive definite"
@@ -412,4 +405,4 @@ def upper(covariance: Array) -> Array:
 
 def solve_rows(root: Array, rows: Array) -> Array:
     """Return U⁻ᵀ times each of the rows (n, k)."""
-    return np.asarray(lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T)
+    return lapack().dtrtrs(root, rows.T, trans=1, overwrite_b=1)[0].T

@@ -26,14 +26,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
 from cbobench.gp.recommend import recommend_in_run
 from cbobench.opponents.library import CubeRun, LibraryMethod, fill_untold, silence_library
@@ -204,7 +203,7 @@ class Conditioned:
                 model.likelihood.noise_covar.noise = noise
             self.models.append(model)
 
-    def at(self, inputs: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> tuple[Array, Array]:
         points = self.torch.tensor(inputs if self.choices is None else self.choices[inputs])
         with self.torch.no_grad():
             posteriors = [model.posterior(points) for model in self.models]

@@ -18,6 +18,8 @@ from cbobench.errors import Misuse, show
 from cbobench.rng import generator
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
 Bounds = tuple[float | None, float | None]
 
 CONFIDENCE = 0.95

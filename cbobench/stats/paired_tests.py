@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from cbobench.errors import Misuse, show
-from cbobench.stats.intervals import Array, interval, numbers
+from cbobench.stats.intervals import Array, Indices, Mask, interval, numbers
 
 Better = Literal["lower", "higher"]
 SIGNIFICANT = 0.05  # a p-value below it
@@ -103,7 +103,7 @@ def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Differen
 def mean_ranks(values: Array) -> Array:
     """Ranks of n values from 1, equal ones sharing their mean rank."""
     _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((counts.cumsum() - (counts - 1) / 2)[which])
+    return (counts.cumsum() - (counts - 1) / 2)[which]
 
 
 def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
@@ -174,7 +174,7 @@ def count_needed(tests: int, sides: int = 2) -> int:
     return next(n for n in count(1) if decidable(n, tests, sides))
 
 
-def choose_family(n: ArrayLike, sides: int = 2) -> NDArray[np.bool_]:
+def choose_family(n: ArrayLike, sides: int = 2) -> Mask:
     """Which tests to adjust for one another: the most, of the largest n, of which each can come out
     (Tarone 1990).
 
@@ -192,7 +192,7 @@ def choose_family(n: ArrayLike, sides: int = 2) -> NDArray[np.bool_]:
     counts = np.asarray(n, dtype=np.int64)
     for least in np.unique(counts):
         if decidable(int(least), int((counts >= least).sum()), sides):
-            return np.asarray(counts >= least)
+            return counts >= least
     return np.zeros(counts.shape, dtype=np.bool_)
 
 
@@ -211,7 +211,7 @@ def holm(p: ArrayLike) -> Array:
     return adjusted.reshape(p_values.shape)
 
 
-def _judge_pairs(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _judge_pairs(p: ArrayLike, counts: ArrayLike) -> tuple[Mask, Mask]:
     """Whether each method (row) is significantly worse than another (column), and whether their
     pairs are enough for that to come out, (k, k) each.
 
@@ -231,7 +231,7 @@ def _judge_pairs(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], ND
     return is_worse, is_tested
 
 
-def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def find_beaten(p: ArrayLike, counts: ArrayLike) -> tuple[Mask, Mask]:
     """Which of k methods another one is significantly better than, and of which that can be told.
 
     So a method that is worse than another by the two-sided tests of `cbobench compare --against` is
@@ -317,7 +317,7 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
     return tails[0], tails[1]
 
 
-def _group_alike(rows: NDArray[Any]) -> list[NDArray[np.intp]]:
+def _group_alike(rows: Actions) -> list[Indices]:
     """The positions of equal rows, for each of the rows that differ."""
     positions: dict[bytes, list[int]] = {}
     for i, row in enumerate(rows):

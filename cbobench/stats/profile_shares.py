@@ -41,7 +41,7 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
             f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at "
             "least one"
         )
-    return np.asarray((cost[:, :, None] <= tau * unit[:, None]).mean(axis=1))
+    return (cost[:, :, None] <= tau * unit[:, None]).mean(axis=1)
 
 
 def data_profile(first: ArrayLike, at: ArrayLike) -> Array:
@@ -59,4 +59,4 @@ def data_profile(first: ArrayLike, at: ArrayLike) -> Array:
     if len(rounds) == 0:
         raise Misuse("no (problem, target) pair is given; a profile needs at least one")
     solved = np.sort(rounds[np.isfinite(rounds)])
-    return np.asarray(np.searchsorted(solved, when, side="right") / len(rounds))
+    return np.searchsorted(solved, when, side="right") / len(rounds)

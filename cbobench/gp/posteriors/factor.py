@@ -19,10 +19,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 
 EXACT = 1e-6  # error of a posterior at which its cell fails
 SMALL = 1e-3  # λ under which a posterior is nearly noiseless
@@ -59,7 +58,7 @@ class Factor:
     """
 
     def __init__(
-        self, gram: Array, lam: float, cross: Array, values: Array, slots: NDArray[np.intp]
+        self, gram: Array, lam: float, cross: Array, values: Array, slots: Indices
     ) -> None:
         self.lam, self.count = lam, len(slots)
         self.slots = slots
@@ -73,7 +72,7 @@ class Factor:
             self.root[:c, :c] = root
             self.z[:c] = self._whiten(cross)
             self.u[:, :c] = self._whiten(values.T).T
-        self.spread = np.matmul(self.u[-1:, :c], self.z[:c])[0]
+        self.spread = (self.u[-1:, :c] @ self.z[:c])[0]
 
     root: Array  # R, in LAPACK's memory order
     z: Array  # R⁻ᵀ cross
@@ -95,7 +94,7 @@ class Factor:
     def _solve(self, columns: Array, transposed: int) -> Array:
         if not self.count or not columns.shape[1]:
             return np.zeros(columns.shape)
-        return np.asarray(lapack().dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0])
+        return lapack().dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0]
 
     def whiten(self, rows: Array) -> Array:
         """Return R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
@@ -132,7 +131,7 @@ class Factor:
             raise lost(self.lam, c + 1)
         root = np.sqrt(pivot)
         self.root[:c, c], self.root[c, c] = column, root
-        self.z[c] = (to_candidates - np.matmul(column[None], self.z[:c])[0]) / root
+        self.z[c] = (to_candidates - (column[None] @ self.z[:c])[0]) / root
         values = np.append(values, signs(np.array([slot])))
         self.u[:, c] = (values - (self.u[:, :c] * column).sum(axis=1)) / root
         self.slots, self.count = np.append(self.slots, slot), c + 1
@@ -172,7 +171,7 @@ class Factor:
         unit = value * (self.slots == slot)
         added = self._whiten(unit[:, None])[:, 0]
         self.u[function, : self.count] += added
-        return np.asarray(np.matmul(added[None], self.z[: self.count])[0])
+        return (added[None] @ self.z[: self.count])[0]
 
     @property
     def whitened(self) -> Array:
@@ -185,7 +184,7 @@ class Factor:
 
     def means(self, whitened: Array) -> Array:
         """Return means of every function and of the signs, from R⁻ᵀ k: (q, c) to (p + 1, q)."""
-        return np.matmul(self.u[:, : self.count], whitened.T)
+        return self.u[:, : self.count] @ whitened.T
 
     @property
     def gain(self) -> float:
@@ -226,7 +225,7 @@ class Factor:
             raise lost(self.lam, self.count)
 
 
-def signs(slots: NDArray[np.intp]) -> Array:
+def signs(slots: Indices) -> Array:
     """Return ±1 per slot, without a pattern that neighbouring slots could share."""
     return np.where((slots * 0.6180339887498949) % 1 < 0.5, 1.0, -1.0)
 

@@ -20,12 +20,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array, combine_features
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask, SharedPosterior
+from cbobench.gp.kernels import Actions, Array, Indices, Mask, combine_features
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, SharedPosterior
 from cbobench.gp.posteriors.slots import interpolate_jet
 
 EXACT_FROM = 1e-8  # smallest exact λ: Φ omits 1e-13 of K
@@ -104,16 +103,16 @@ class FeaturePosterior(SharedPosterior):
         self.gain = np.zeros(self.replicates)
         self.factor = np.tile(np.eye(self.rank), (self.replicates, 1, 1))
 
-    def update_some(self, t: int, actions: NDArray[np.intp], values: Array, mask: Mask) -> None:
+    def update_some(self, t: int, actions: Indices, values: Array, mask: Mask) -> None:
         self.update(actions, values, mask)
 
-    def update(self, actions: NDArray[np.intp], values: Array, mask: Mask | None = None) -> None:
+    def update(self, actions: Indices, values: Array, mask: Mask | None = None) -> None:
         """Condition all replicates, or those of a mask (S,)."""
         phi = self._phi(actions)
-        u = np.matmul(phi[:, None, :], self.factor)  # (L^T phi)^T, (S, 1, r)
-        s = np.matmul(u, u.mT)[:, 0]  # variance at the action, (S, 1)
+        u = phi[:, None, :] @ self.factor  # (L^T phi)^T, (S, 1, r)
+        s = (u @ u.mT)[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
-        lu = np.matmul(self.factor, u.mT)[:, :, 0]  # A phi, (S, r)
+        lu = (self.factor @ u.mT)[:, :, 0]  # A phi, (S, r)
         lu /= total
         gained = 0.5 * np.log1p(s[:, 0] / self.lam)
         if mask is not None:  # replicates without an observation move by 0
@@ -131,10 +130,10 @@ class FeaturePosterior(SharedPosterior):
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         """A mean moves by A phi / lambda."""
         factor = self.factor[replicate]
-        a = np.matmul(factor, np.matmul(self.features[action][None], factor)[0])
-        self.mean[replicate, function] += value / self.lam * np.matmul(a[None], self.by_rank)[0]
+        a = factor @ (self.features[action][None] @ factor)[0]
+        self.mean[replicate, function] += value / self.lam * (a[None] @ self.by_rank)[0]
 
-    def _phi(self, actions: NDArray[Any]) -> Array:
+    def _phi(self, actions: Actions) -> Array:
         """Return the features of one action per replicate, (S, r)."""
         if self._by_action:
             return self.features.take(actions, axis=0)
@@ -145,18 +144,18 @@ class FeaturePosterior(SharedPosterior):
         """Return values at all actions, (S[, q], n), from weights of the features (S[, q], r)."""
         return combine_features(weights, self.by_rank)
 
-    def _mean_at(self, actions: NDArray[Any]) -> Array:
+    def _mean_at(self, actions: Actions) -> Array:
         """Return means (S, p) at one action per replicate."""
         return self.mean[self._rows, :, actions]
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
-        lz = np.matmul(z[:, :, None, :], self.factor.transpose(0, 2, 1)[:, None])[:, :, 0]
+        lz = (z[:, :, None, :] @ self.factor.mT[:, None])[:, :, 0]
         return self._spread(lz)
 
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
-        roots = np.matmul(self.features[indices], self.factor[replicate])
-        columns: Array = np.matmul(np.matmul(roots, self.factor[replicate].T), self.by_rank)
+    def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
+        roots = self.features[indices] @ self.factor[replicate]
+        columns: Array = (roots @ self.factor[replicate].T) @ self.by_rank
         return columns
 
 
@@ -186,26 +185,24 @@ class ExtendedPosterior(FeaturePosterior):
         variances = np.concatenate([prior, np.full(further.shape[1], variance)])
         super().__init__(features, lam, replicates, functions, variances, further.shape[2])
 
-    def _phi(self, actions: NDArray[np.intp]) -> Array:
+    def _phi(self, actions: Indices) -> Array:
         return np.stack([self._phi_of(s, int(action)) for s, action in enumerate(actions)])
 
     def _phi_of(self, replicate: int, action: int) -> Array:
         n, r = self.features.shape
         if action >= n:
-            return np.asarray(self.further[replicate, action - n])
+            return self.further[replicate, action - n]
         return np.concatenate([self.features[action], np.zeros(self.rank - r)])
 
     def _spread(self, weights: Array) -> Array:
         r = self.features.shape[1]
         shared = combine_features(np.ascontiguousarray(weights[..., :r]), self.by_rank)
         further = self.further if weights.ndim == 2 else self.further[:, None]
-        return np.concatenate([shared, np.matmul(further, weights[..., None])[..., 0]], axis=-1)
+        return np.concatenate([shared, (further @ weights[..., None])[..., 0]], axis=-1)
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         a, phi = np.zeros((self.replicates, self.rank)), self._phi_of(replicate, int(action))
-        a[replicate] = np.matmul(
-            self.factor[replicate], np.matmul(phi[None], self.factor[replicate])[0]
-        )
+        a[replicate] = self.factor[replicate] @ (phi[None] @ self.factor[replicate])[0]
         self.mean[replicate, function] += value / self.lam * self._spread(a)[replicate]
 
 
@@ -232,7 +229,7 @@ class InterpolatedPosterior(FeaturePosterior):
         super().reset(lam)
         self.entered: list[tuple[Array, Mask]] = []
 
-    def update(self, actions: NDArray[Any], values: Array, mask: Mask | None = None) -> None:
+    def update(self, actions: Actions, values: Array, mask: Mask | None = None) -> None:
         super().update(actions, values, mask)
         self.entered.append(
             (actions, np.ones(self.replicates, dtype=bool) if mask is None else mask)
@@ -242,21 +239,21 @@ class InterpolatedPosterior(FeaturePosterior):
         actions, held = zip(*self.entered, strict=True)
         return *self.at(np.stack(actions, axis=1)), np.stack(held, axis=1)
 
-    def _phi(self, actions: NDArray[Any]) -> Array:
+    def _phi(self, actions: Actions) -> Array:
         return self.mesh.features(actions)
 
     def _spread(self, weights: Array) -> Array:
         return self.mesh.spread(weights)
 
-    def _mean_at(self, actions: NDArray[Any]) -> Array:
+    def _mean_at(self, actions: Actions) -> Array:
         return self.mesh.values(self.mean, actions[:, None])[:, :, 0]
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         factor = self.factor[replicate]
-        a = np.matmul(factor, np.matmul(self.mesh.features(action[None]), factor)[0])
+        a = factor @ (self.mesh.features(action[None]) @ factor)[0]
         self.mean[replicate, function] += value / self.lam * self.mesh.spread(a[None])[0]
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         variance = self.mesh.values(self.variance[:, None], actions)[:, 0]
         return self.mesh.values(self.mean, actions), np.maximum(variance, VARIANCE_FLOOR)
 

@@ -17,19 +17,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.classes import are_classes, fit_class, pseudo_values
 from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
-from cbobench.gp.kernels import Array, Matern, covariances
+from cbobench.gp.kernels import Actions, Array, Indices, Mask, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Mask, Posterior, pick
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Posterior, pick
 from cbobench.gp.posteriors.slots import models_at, times
 from cbobench.gp.taylor import taylor
 
@@ -127,7 +125,7 @@ class FittedPosterior(Posterior):
 
     # Learning -------------------------------------------------------------------------------------
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         """Add an observation, and fit hyperparameters again if a fit is due.
 
         Args:
@@ -244,12 +242,12 @@ class FittedPosterior(Posterior):
             self.values = self._modelled(self.observed)
         self._store_hyperparameters()
 
-    def imagine(self, actions: NDArray[Any]) -> None:
+    def imagine(self, actions: Actions) -> None:
         point = self._enter(actions, self.centre)
         self.values[:, :, -1] = self.centre  # which is of what is modelled
         self._border(point)
 
-    def _enter(self, actions: NDArray[Any], values: Array) -> Array:
+    def _enter(self, actions: Actions, values: Array) -> Array:
         """Store an observation; its points (S, d) are of the cube."""
         point = np.asarray(self._points_of(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
@@ -269,19 +267,19 @@ class FittedPosterior(Posterior):
             else values
         )
 
-    def _points_of(self, actions: NDArray[Any]) -> Array:
+    def _points_of(self, actions: Actions) -> Array:
         """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
         if self.cube is None:
             return actions
         if not self.extended:
-            return np.asarray(self.cube[actions])
+            return self.cube[actions]
         return np.stack(
             [sites[indices] for sites, indices in zip(self.sites, actions, strict=True)]
         )
 
     def _sites_of(self, s: int) -> Array:
         """Return the points where a replicate's beliefs are kept, (M, d)."""
-        return np.asarray(self.sites[s if len(self.sites) > 1 else 0])
+        return self.sites[s if len(self.sites) > 1 else 0]
 
     def _recompute(self) -> None:
         """Compute L⁻¹ and all derived arrays from scratch."""
@@ -312,16 +310,16 @@ class FittedPosterior(Posterior):
             raise CellFailure(f"the covariance of {c} observations has no Cholesky factor")
         self.root[s, j, :c, :c] = np.tril(lapack().dtrtri(root, lower=1)[0])
         sites = self._sites_of(s) / self.lengthscales[s, j]
-        self.z[s, j, :c] = np.matmul(self.root[s, j, :c, :c], covariances(UNIT, scaled, sites))
+        self.z[s, j, :c] = self.root[s, j, :c, :c] @ covariances(UNIT, scaled, sites)
         self.gain[s, j] = float(np.log(root.diagonal() / np.sqrt(self.ratio[s, j])).sum())
 
     def _project(self, rows: Sequence[int] | slice = slice(None)) -> None:
         """Compute the arrays that depend on the observed values, of some replicates."""
         c = self.count
         standardised = self.standardised()[rows][..., None]
-        u = np.matmul(self.root[rows, :, :c, :c], standardised)[..., 0]
+        u = (self.root[rows, :, :c, :c] @ standardised)[..., 0]
         self.u[rows, :, :c] = u
-        self._pull[rows] = np.matmul(u[:, :, None], self.z[rows, :, :c])[:, :, 0]
+        self._pull[rows] = (u[:, :, None] @ self.z[rows, :, :c])[:, :, 0]
         self._publish()
 
     def replace_values(self, values: Array) -> None:
@@ -339,13 +337,13 @@ class FittedPosterior(Posterior):
             return
         before = self.root[:, :, :c, :c]
         k = self.cross(point[:, None], self.points[:, :c])
-        column = np.matmul(before, k.swapaxes(2, 3))[..., 0]
+        column = (before @ k.mT)[..., 0]
         latent = np.maximum(1 - (column * column).sum(axis=2), VARIANCE_FLOOR)
         pivot = np.sqrt(latent + self.ratio)[..., None]
-        self.root[:, :, c, :c] = -np.matmul(column[:, :, None], before)[:, :, 0] / pivot
+        self.root[:, :, c, :c] = -(column[:, :, None] @ before)[:, :, 0] / pivot
         self.root[:, :, c, c] = 1 / pivot[..., 0]
         new = self.cross(point[:, None], self.sites)[:, :, 0]
-        new = (new - np.matmul(column[:, :, None], self.z[:, :, :c])[:, :, 0]) / pivot
+        new = (new - (column[:, :, None] @ self.z[:, :, :c])[:, :, 0]) / pivot
         u = (self.standardised()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
         self.z[:, :, c], self.u[:, :, c] = new, u
         self.gain += np.log(pivot[..., 0] / np.sqrt(self.ratio))
@@ -364,11 +362,11 @@ class FittedPosterior(Posterior):
 
     def standardised(self) -> Array:
         """Return (y - c)/s, (S, p, c)."""
-        return np.asarray((self.values - self.centre[..., None]) / self.amplitude[..., None])
+        return (self.values - self.centre[..., None]) / self.amplitude[..., None]
 
     def _scaled(self, points: Array) -> Array:
         """Return points (S or 1, q, d) in units of the lengthscales, (S, p, q, d)."""
-        return np.asarray(points[:, None] / self.lengthscales[:, :, None])
+        return points[:, None] / self.lengthscales[:, :, None]
 
     def cross(self, left: Array, right: Array) -> Array:
         """Return covariances of points (S or 1, a, d) with others (S or 1, b, d): (S, p, a, b)."""
@@ -377,7 +375,7 @@ class FittedPosterior(Posterior):
     def whiten(self, points: Array) -> Array:
         """Return (L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
         c = self.count
-        return np.matmul(self.cross(points, self.points), self.root[:, :, :c, :c].swapaxes(2, 3))
+        return self.cross(points, self.points) @ self.root[:, :, :c, :c].mT
 
     # What may be asked ----------------------------------------------------------------------------
 
@@ -386,27 +384,27 @@ class FittedPosterior(Posterior):
         """Return L⁻¹ y' of K means of every function, here one, (S, p, K, c)."""
         return self.u[:, :, None, : self.count]
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         if self.covers_actions:
             return pick(self.mean, actions), pick(self.variance, actions)
         white = self.whiten(self._points_of(actions))
-        pull = np.matmul(white, self.pulls.swapaxes(2, 3)).swapaxes(2, 3)
+        pull = (white @ self.pulls.mT).mT
         unit = np.maximum(1 - (white * white).sum(axis=3), VARIANCE_FLOOR)
         mean = self.centre[..., None, None] + self.amplitude[..., None, None] * pull
         return mean.reshape(len(mean), -1, mean.shape[3]), self.amplitude[..., None] ** 2 * unit
 
-    def joint(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def joint(self, actions: Actions) -> tuple[Array, Array]:
         """Return means (S, p, q) and covariances (S, p, q, q) at q actions per replicate."""
         points = self._points_of(actions)
         white = self.whiten(points)
-        unit = self.cross(points, points) - np.matmul(white, white.swapaxes(2, 3))
+        unit = self.cross(points, points) - white @ white.mT
         return self.at(actions)[0], self.amplitude[..., None, None] ** 2 * unit
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
         c = self.count
         root, lam = self.root[:, :, :c, :c], self.ratio[..., None]
-        weights = np.matmul(self.u[:, :, None, :c], root)[:, :, 0]
+        weights = (self.u[:, :, None, :c] @ root)[:, :, 0]
         mean = self.values - self.amplitude[..., None] * lam * weights
         unit = np.maximum(lam * (1 - lam * (root * root).sum(axis=2)), 0.0)
         return (
@@ -440,7 +438,7 @@ class FittedPosterior(Posterior):
         s, j, i = np.nonzero(function_mask)
         first = self.functions * np.concatenate([[0], mask.sum(axis=1).cumsum()])
         root = self.root[:, :, :c, :c]
-        weights = np.matmul(pulls, root).reshape(-1, count, c)
+        weights = (pulls @ root).reshape(-1, count, c)
 
         def explain(rows: Array) -> tuple[Array, Array]:
             moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
@@ -448,13 +446,11 @@ class FittedPosterior(Posterior):
                 # as many rows as are its own, so that a replicate has the same bits in any block
                 if start < end:
                     replicate_rows = rows[start:end].reshape(self.functions, -1, c)
-                    white = times(replicate_rows, inverse_root.swapaxes(1, 2)).reshape(
+                    white = times(replicate_rows, inverse_root.mT).reshape(
                         self.functions, -1, 1 + d, c
                     )
                     moved[start:end] = times(white[:, :, 0], inverse_root).reshape(-1, c)
-                    explained[start:end] = np.matmul(white, white.swapaxes(2, 3)).reshape(
-                        -1, 1 + d, 1 + d
-                    )
+                    explained[start:end] = (white @ white.mT).reshape(-1, 1 + d, 1 + d)
             return moved, explained
 
         # In units of the lengthscales all kernels are one; derivatives are scaled back by their
@@ -473,11 +469,11 @@ class FittedPosterior(Posterior):
         jet.variance[function_mask] = unit * scale * amplitude
         return jet
 
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
         scaled = self._sites_of(replicate) / self.lengthscales[replicate, function]
         held = self.z[replicate, function, : self.count]
-        unit_covariances = UNIT(scaled[indices], scaled) - np.matmul(held[:, indices].T, held)
-        return np.asarray(self.amplitude[replicate, function] ** 2 * unit_covariances)
+        unit_covariances = UNIT(scaled[indices], scaled) - held[:, indices].T @ held
+        return self.amplitude[replicate, function] ** 2 * unit_covariances
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """r is the number of candidates: the Cholesky factor of their covariance, times z."""
@@ -489,5 +485,5 @@ class FittedPosterior(Posterior):
             root, info = lapack().dpotrf(covariance, lower=1)
             if info:
                 raise CellFailure("a posterior covariance has no Cholesky factor")
-            samples[s, i] = np.sqrt(scale) * np.matmul(np.tril(root), z[s, i])
+            samples[s, i] = np.sqrt(scale) * (np.tril(root) @ z[s, i])
         return samples

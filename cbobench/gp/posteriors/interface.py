@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Actions, Array, Indices, Mask
 
-Mask = NDArray[np.bool_]
 VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; so deviations are at least 1e-7
 
 
@@ -35,11 +33,11 @@ class Arrivals(Protocol):
     """
 
     @property
-    def replicate(self) -> NDArray[np.intp]: ...
+    def replicate(self) -> Indices: ...
     @property
-    def round(self) -> NDArray[np.intp]: ...
+    def round(self) -> Indices: ...
     @property
-    def function(self) -> NDArray[np.intp]: ...
+    def function(self) -> Indices: ...
     @property
     def value(self) -> Array: ...
 
@@ -70,13 +68,13 @@ class Posterior:
         """Return to the prior, with another λ if one is given."""
         raise NotImplementedError
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         """Condition on one observation (S, p) of every function at one action per replicate, (S,)
         or (S, d).
         """
         raise NotImplementedError
 
-    def imagine(self, actions: NDArray[Any]) -> None:
+    def imagine(self, actions: Actions) -> None:
         """Condition variances and gain on a play with unknown values, keeping hyperparameters;
         means become meaningless.
         """
@@ -89,7 +87,7 @@ class Posterior:
         raise NotImplementedError
 
     def receive(
-        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+        self, t: int, played: Sequence[Actions], arrivals: Arrivals, since: int = 1
     ) -> None:
         """Condition on the arrivals of round t. Values that have not arrived affect neither mean
         nor variance.
@@ -100,7 +98,7 @@ class Posterior:
         """
         raise NotImplementedError
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S,
         q) or (S, q, d).
         """
@@ -132,7 +130,7 @@ class Posterior:
         """Return a function's noise variance, in its units."""
         raise NotImplementedError
 
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
         """Return posterior covariances of q actions of a finite set with all n, (q, n)."""
         raise NotImplementedError
 
@@ -142,10 +140,10 @@ class SharedPosterior(Posterior):
 
     replicates: int
 
-    def imagine(self, actions: NDArray[Any]) -> None:
+    def imagine(self, actions: Actions) -> None:
         self.update(actions, np.zeros((self.replicates, self.functions)))
 
-    def update_some(self, t: int, actions: NDArray[Any], values: Array, mask: Mask) -> None:
+    def update_some(self, t: int, actions: Actions, values: Array, mask: Mask) -> None:
         """Condition the replicates of a mask (S,), in any round up to t; no replicate has more than
         t observations.
         """
@@ -154,7 +152,7 @@ class SharedPosterior(Posterior):
     def noise_variance(self, replicate: int, function: int) -> float:
         return self.lam
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         """On a finite set the actions are the candidates."""
         return pick(self.mean, actions), pick(self.variance[:, None], actions)[:, 0]
 
@@ -169,7 +167,7 @@ class SharedPosterior(Posterior):
     def receive(
         self,
         t: int,
-        played: Sequence[NDArray[Any]],
+        played: Sequence[Actions],
         arrivals: Arrivals,
         since: int = 1,
         function: int = 0,
@@ -203,7 +201,7 @@ class SharedPosterior(Posterior):
             self.refresh()
 
 
-def pick(values: Array, index: NDArray[np.intp]) -> Array:
+def pick(values: Array, index: Indices) -> Array:
     """Return values (S, p, n) at q indices per replicate, (S, q): (S, p, q). Much faster than
     `np.take_along_axis`.
     """

@@ -20,14 +20,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array, squared_lengths
+from cbobench.gp.kernels import Actions, Array, Indices, Mask, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Mask, pick
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, pick
 from cbobench.gp.posteriors.slots import Differentiable
 
 
@@ -73,7 +72,7 @@ class ObservationPosterior(Differentiable):
 
     # Entering, leaving, and learning later --------------------------------------------------------
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         """If all slots are full, forget the oldest observation first."""
         slot = np.full(self.replicates, self.updates % self.slots)
         if self.updates >= self.slots:
@@ -85,14 +84,12 @@ class ObservationPosterior(Differentiable):
         if self.updates & (self.updates - 1) == 0 or self.updates % self.slots == 0:
             self.refresh()
 
-    def update_some(self, t: int, actions: NDArray[Any], values: Array, mask: Mask) -> None:
+    def update_some(self, t: int, actions: Actions, values: Array, mask: Mask) -> None:
         self._forget_alike()
         self.reach(t)
         self._enter(actions, values, self.full.sum(axis=1), mask)
 
-    def _enter(
-        self, actions: NDArray[Any], values: Array, slot: NDArray[np.intp], mask: Mask | None
-    ) -> None:
+    def _enter(self, actions: Actions, values: Array, slot: Indices, mask: Mask | None) -> None:
         if not np.isfinite(values).all():
             raise CellFailure(
                 f"an observation of replicate {np.argwhere(~np.isfinite(values))[0, 0]} is not a "
@@ -123,10 +120,10 @@ class ObservationPosterior(Differentiable):
         # The letters are those of the formula above; the floor takes what rounding pushes below
         # zero.
         inverse = self.inverse[:, :c, :c]
-        a = np.matmul(inverse, to_slots[:, :, None])[:, :, 0]
+        a = (inverse @ to_slots[:, :, None])[:, :, 0]
         latent = variance - (a * to_slots).sum(axis=1)
         s = np.maximum(latent, VARIANCE_FLOOR) + self.noise
-        column = to_candidates - np.matmul(a[:, None, :], self.cross[:, :c])[:, 0]
+        column = to_candidates - (a[:, None, :] @ self.cross[:, :c])[:, 0]
         residual = values - (self.weights[:, :, :c] * to_slots[:, None]).sum(axis=2)
         step = residual / s[:, None]
         # All replicates are computed, and some move by 0: a stack has the same bits, whoever is
@@ -146,7 +143,7 @@ class ObservationPosterior(Differentiable):
         self.inverse[rows, slots, slots] = 1 / s[rows]
         self.weights[rows, :, slots] = step[rows]
 
-    def drop(self, slot: NDArray[np.intp]) -> None:
+    def drop(self, slot: Indices) -> None:
         """Forget the observation in a slot of every replicate, (S,)."""
         c = self.used
         if len(self.factors) < self.replicates:
@@ -155,7 +152,7 @@ class ObservationPosterior(Differentiable):
             if self.factors:
                 pivot[self.noise < SMALL] = 1.0  # there P = 0, and nothing moves
             u = self.weights[self.rows, :, slot]
-            column = np.matmul(p[:, None, :], self.cross[:, :c])[:, 0]
+            column = (p[:, None, :] @ self.cross[:, :c])[:, 0]
             self.mean -= (u / pivot)[:, :, None] * column[:, None]
             self.variance += column**2 / pivot
             self.weights[:, :, :c] -= (u / pivot)[:, :, None] * p[:, None]
@@ -168,7 +165,7 @@ class ObservationPosterior(Differentiable):
             self._moves(s, -1, *self.factors[s].remove(int(slot[s])))
         self._clear(slot)
 
-    def _with_factor(self, rows: NDArray[np.intp]) -> list[int]:
+    def _with_factor(self, rows: Indices) -> list[int]:
         return [s for s in rows.tolist() if s in self.factors] if self.factors else []
 
     def _moves(self, s: int, sign: int, u: Array, z: Array) -> None:
@@ -199,7 +196,7 @@ class ObservationPosterior(Differentiable):
             return
         p = self.inverse[replicate, slot, :c]
         self.weights[replicate, function, :c] += value * p
-        self.mean[replicate, function] += value * np.matmul(p[None], self.cross[replicate, :c])[0]
+        self.mean[replicate, function] += value * (p[None] @ self.cross[replicate, :c])[0]
 
     def refresh(self) -> None:
         """Compute P, w and the candidates' moments from scratch."""
@@ -214,7 +211,7 @@ class ObservationPosterior(Differentiable):
         if len(changed):
             self._refresh(changed)
 
-    def _refresh(self, rows: slice | NDArray[np.intp]) -> None:
+    def _refresh(self, rows: slice | Indices) -> None:
         """Refresh some replicates only; the others keep their bits."""
         small = self.rows[rows][self.noise[rows] < SMALL]
         for s in small.tolist():
@@ -238,14 +235,12 @@ class ObservationPosterior(Differentiable):
         gram[:, np.arange(c), np.arange(c)] += np.where(full[:, :c], self.noise[rows, None], 1.0)
         inverse = np.where(pair_mask, np.linalg.inv(gram), 0.0)
         # LAPACK's inverse of a symmetric matrix is symmetric up to rounding only.
-        inverse = (inverse + inverse.transpose(0, 2, 1)) / 2
+        inverse = (inverse + inverse.mT) / 2
         self.inverse[rows, :c, :c] = inverse
-        weights = np.matmul(values[:, :, None, :c], self.inverse[rows][:, None, :c, :c])[:, :, 0]
+        weights = (values[:, :, None, :c] @ self.inverse[rows][:, None, :c, :c])[:, :, 0]
         self.weights[rows, :, :c] = weights
-        self.mean[rows] = np.matmul(self.weights[rows][:, :, None, :c], cross[:, None, :c])[:, :, 0]
-        explained = (cross[:, :c] * np.matmul(self.inverse[rows][:, :c, :c], cross[:, :c])).sum(
-            axis=1
-        )
+        self.mean[rows] = (self.weights[rows][:, :, None, :c] @ cross[:, None, :c])[:, :, 0]
+        explained = (cross[:, :c] * (self.inverse[rows][:, :c, :c] @ cross[:, :c])).sum(axis=1)
         self.variance[rows] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
     def _factorise(self, s: int) -> None:
@@ -259,17 +254,17 @@ class ObservationPosterior(Differentiable):
         factor = Factor(self._gram(self.points[s, held]), self.noise[s], cross, values, held)
         self.factors[s], self.inverse[s] = factor, 0.0
         u, z = factor.u[:-1, : len(held)], factor.whitened
-        self.mean[s] = np.matmul(u[:, None], z)[:, 0]
+        self.mean[s] = (u[:, None] @ z)[:, 0]
         self.variance[s] = np.maximum(self.prior - (z**2).sum(axis=0), VARIANCE_FLOOR)
         self._weigh(s)
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         if self.box is None:
             return super().at(actions)
         c = self.used
         squared = squared_lengths(actions[:, :, None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
-        mean = np.matmul(self.weights[:, :, None, :c], k[:, None].swapaxes(2, 3))[:, :, 0]
+        mean = (self.weights[:, :, None, :c] @ k[:, None].mT)[:, :, 0]
         explained = (k * self._times_inverse(k)).sum(axis=2)
         for s, factor in self.factors.items():
             explained[s] = (factor.whiten(k[s]) ** 2).sum(axis=1)
@@ -291,21 +286,19 @@ class ObservationPosterior(Differentiable):
     def observations(self) -> Array:
         return self.points[:, : self.used]
 
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
         assert isinstance(self.actions, Finite)
         c = self.used
         cross = self.cross[replicate, :c]
         if replicate in self.factors:
             z = self.factors[replicate].whitened
-            explained = np.matmul(z[:, indices].T, z)
+            explained = z[:, indices].T @ z
         else:
-            explained = np.matmul(
-                np.matmul(cross[:, indices].T, self.inverse[replicate, :c, :c]), cross
-            )
-        return np.asarray(self.actions.rows(indices) - explained)
+            explained = (cross[:, indices].T @ self.inverse[replicate, :c, :c]) @ cross
+        return self.actions.rows(indices) - explained
 
     def _times_inverse(self, rows: Array) -> Array:
         """Return k P for rows (S, k, c): zero for replicates with a factor."""
         if len(self.factors) == self.replicates:
             return np.zeros_like(rows)
-        return np.matmul(rows, self.inverse[:, : self.used, : self.used])
+        return rows @ self.inverse[:, : self.used, : self.used]

@@ -40,17 +40,17 @@ class SampledPosterior(FittedPosterior):
         centre, amplitude = model.centre[..., None, None], model.amplitude[..., None, None]
         noise = np.maximum(model.ratio - NUGGET, 0.0)[..., None, None]
         root = model.root[:, :, :c, :c]
-        precision = np.matmul(root.swapaxes(2, 3), root)
-        mean = model.standardised()[:, :, None] - noise * np.matmul(model.pulls, root)
+        precision = root.mT @ root
+        mean = model.standardised()[:, :, None] - noise * (model.pulls @ root)
         spread = np.linalg.cholesky(np.eye(c) - noise * precision)
-        h = mean + np.sqrt(noise) * np.matmul(normals, spread.swapaxes(2, 3))
+        h = mean + np.sqrt(noise) * (normals @ spread.mT)
         self.samples = centre + amplitude * h
         # From here on it is a fitted posterior with another λ, and K means.
         covariance = model.cross(model.points, model.points) + NUGGET * np.eye(c)
         self.root = np.linalg.inv(np.linalg.cholesky(covariance))
-        self.sample_pulls = np.matmul(h, self.root.swapaxes(2, 3))
-        white = np.matmul(self.root, model.cross(model.points, self.sites))
-        means = centre + amplitude * np.matmul(self.sample_pulls, white)
+        self.sample_pulls = h @ self.root.mT
+        white = self.root @ model.cross(model.points, self.sites)
+        means = centre + amplitude * (self.sample_pulls @ white)
         self.mean = means.reshape(len(means), -1, white.shape[3])
         unit = np.maximum(1 - (white * white).sum(axis=2), VARIANCE_FLOOR)
         self.variance = amplitude[..., 0] ** 2 * unit

@@ -12,10 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cbobench.gp.kernels import Array
-from cbobench.gp.posteriors.interface import Arrivals, Jet, Mask, Posterior, SharedPosterior
+from cbobench.gp.kernels import Actions, Array, Indices, Mask
+from cbobench.gp.posteriors.interface import Arrivals, Jet, Posterior, SharedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 
@@ -61,11 +60,11 @@ class SeparatePosterior(Posterior):
         for posterior in self.posteriors:
             posterior.reset(lam)
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         for j, posterior in enumerate(self.posteriors):
             posterior.update(actions, values[:, j :: len(self.posteriors)])
 
-    def imagine(self, actions: NDArray[Any]) -> None:
+    def imagine(self, actions: Actions) -> None:
         for posterior in self.posteriors:
             posterior.imagine(actions)
 
@@ -74,12 +73,12 @@ class SeparatePosterior(Posterior):
         self.posteriors[index].reveal(replicate, t, action, within, value)
 
     def receive(
-        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+        self, t: int, played: Sequence[Actions], arrivals: Arrivals, since: int = 1
     ) -> None:
         for function, posterior in enumerate(self.posteriors):
             posterior.receive(t, played, arrivals, since, function)
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         means, variances = zip(
             *(posterior.at(actions) for posterior in self.posteriors), strict=True
         )
@@ -108,7 +107,7 @@ class SeparatePosterior(Posterior):
             np.stack([jet.variance for jet in jets], axis=1),
         )
 
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
         return self.posteriors[function % len(self.posteriors)].covariances(replicate, 0, indices)
 
 
@@ -147,7 +146,7 @@ class OwnNoise(SeparatePosterior):
 
     posteriors: list[ObservationPosterior]  # type: ignore[assignment]  # the one representation that can be computed again
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         """Condition on values (S, p + 1), of which the last is the constant, shared by all."""
         for j, posterior in enumerate(self.posteriors):
             posterior.update(actions, values[:, [j, -1]])
@@ -201,27 +200,27 @@ class PendingPosterior(Posterior):
         self.arrived.reset(lam)
         self.played.reset(lam)
 
-    def play(self, actions: NDArray[Any]) -> None:
+    def play(self, actions: Actions) -> None:
         """Add a play whose values come later, by `update`."""
         self.played.imagine(actions)
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         """Add the values of actions that were played before."""
         self.arrived.update(actions, values)
 
-    def imagine(self, actions: NDArray[Any]) -> None:
+    def imagine(self, actions: Actions) -> None:
         self.played.imagine(actions)
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         self.arrived.reveal(replicate, t, action, function, value)
 
     def receive(
-        self, t: int, played: Sequence[NDArray[Any]], arrivals: Arrivals, since: int = 1
+        self, t: int, played: Sequence[Actions], arrivals: Arrivals, since: int = 1
     ) -> None:
         self.play(played[t - 1])
         self.arrived.receive(t, played, arrivals, since)
 
-    def at(self, actions: NDArray[Any]) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> tuple[Array, Array]:
         return self.arrived.at(actions)[0], self.played.at(actions)[1]
 
     def at_observations(self) -> tuple[Array, Array, Mask]:
@@ -236,7 +235,7 @@ class PendingPosterior(Posterior):
     def paths(self, z: Array, first: int = 0) -> Array:
         return self.played.paths(z)
 
-    def covariances(self, replicate: int, function: int, indices: NDArray[np.intp]) -> Array:
+    def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
         return self.played.covariances(replicate, 0, indices)
 
 
@@ -250,7 +249,7 @@ class Hallucinated(PendingPosterior):
 
     def __init__(self, arrived: Posterior) -> None:
         self.arrived, self.functions = arrived, arrived.functions
-        self.pending: list[NDArray[Any]] = []
+        self.pending: list[Actions] = []
         self.copy: Posterior | None = None
 
     @property
@@ -268,11 +267,11 @@ class Hallucinated(PendingPosterior):
         self.arrived.reset(lam)
         self.pending, self.copy = [], None
 
-    def play(self, actions: NDArray[Any]) -> None:
+    def play(self, actions: Actions) -> None:
         self.pending.append(actions)
         self.copy = None
 
-    def update(self, actions: NDArray[Any], values: Array) -> None:
+    def update(self, actions: Actions, values: Array) -> None:
         self.arrived.update(actions, values)
         self.pending, self.copy = self.pending[1:], None
 

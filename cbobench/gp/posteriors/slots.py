@@ -5,17 +5,23 @@ derivatives.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array, Matern, SquaredExponential, squared_lengths
+from cbobench.gp.kernels import (
+    Actions,
+    Array,
+    Indices,
+    Mask,
+    Matern,
+    SquaredExponential,
+    squared_lengths,
+)
 from cbobench.gp.mesh import Mesh
 from cbobench.gp.posteriors.factor import Factor
-from cbobench.gp.posteriors.interface import Jet, Mask, SharedPosterior
+from cbobench.gp.posteriors.interface import Jet, SharedPosterior
 from cbobench.gp.taylor import taylor
 
 
@@ -80,9 +86,9 @@ class Slots(SharedPosterior):
 
     def _put(
         self,
-        rows: NDArray[np.intp],
-        slots: NDArray[np.intp],
-        actions: NDArray[Any],
+        rows: Indices,
+        slots: Indices,
+        actions: Actions,
         values: Array,
         cross: Array,
     ) -> None:
@@ -94,7 +100,7 @@ class Slots(SharedPosterior):
         self.points[rows, slots] = (actions if self.box is not None else actions[:, None])[rows]
         self.full[rows, slots] = True
 
-    def _clear(self, slot: NDArray[np.intp]) -> None:
+    def _clear(self, slot: Indices) -> None:
         """Clear a slot of every replicate, (S,)."""
         self._forget_alike()
         self.values[self.rows, :, slot] = 0.0
@@ -106,14 +112,14 @@ class Slots(SharedPosterior):
         # per slot: the first one that holds the same action
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)
 
-    def _alike(self) -> NDArray[np.intp]:
+    def _alike(self) -> Indices:
         """Return per slot in use the first one that holds the same action, (S, c)."""
         for k in range(self.alike.shape[1], self.used):  # new slots since the last call
             same = (self.points[:, : k + 1] == self.points[:, k : k + 1]).all(axis=2)
             self.alike = np.concatenate([self.alike, same.argmax(axis=1)[:, None]], axis=1)
         return self.alike
 
-    def _covariances(self, actions: NDArray[Any], c: int) -> tuple[Array, Array, Array]:
+    def _covariances(self, actions: Actions, c: int) -> tuple[Array, Array, Array]:
         """Return covariances of the actions with the candidates (S, M), the first c slots (S, c),
         and themselves.
         """
@@ -178,7 +184,7 @@ class Differentiable(Slots):
             )
         return jet
 
-    def _explain(self, rows: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
+    def _explain(self, rows: Array, first: Indices) -> tuple[Array, Array]:
         """k P of rows k, and k P k' of all pairs, for q points' covariances with the slots and
         slopes (q, 1 + d, c).
 
@@ -199,15 +205,15 @@ class Differentiable(Slots):
             elif replicate_rows.size:
                 products = times(replicate_rows.reshape(-1, c), self.inverse[s, :c, :c])
                 moved[first[s] : first[s + 1]] = products.reshape(replicate_rows.shape)
-        explained = np.matmul(moved, rows.swapaxes(1, 2))
+        explained = moved @ rows.mT
         for s, white in whitened.items():
-            explained[first[s] : first[s + 1]] = np.matmul(white, white.swapaxes(1, 2))
+            explained[first[s] : first[s + 1]] = white @ white.mT
         return moved[:, 0], explained
 
 
 def models_at(
     points: Array,
-    replicate_of: NDArray[np.intp],
+    replicate_of: Indices,
     kernel: SquaredExponential | Matern,
     observed: Array,
     weights: Array,
@@ -242,10 +248,8 @@ def models_at(
         first, end = end, end + d - i
         np.multiply(k2 * delta[i], delta[i:], out=products[first:end])
         products[first] += twice
-    bends = np.matmul(all_weights, products.transpose(1, 2, 0))  # (q, p + 1, n - 1 - d)
-    means = np.concatenate(
-        [np.matmul(all_weights[:, :-1], rows.swapaxes(1, 2)), bends[:, :-1]], axis=2
-    )
+    bends = all_weights @ products.transpose(1, 2, 0)  # (q, p + 1, n - 1 - d)
+    means = np.concatenate([all_weights[:, :-1] @ rows.mT, bends[:, :-1]], axis=2)
     variances = np.empty((q, means.shape[2]))
     variances[:, 0] = 1 - explained[:, 0, 0]
     variances[:, 1 : 1 + d] = -2 * explained[:, 0, 1:]
@@ -266,5 +270,5 @@ def times(rows: Array, matrix: Array) -> Array:
     one BLAS call.
     """
     if rows.shape[-2] > FEW:
-        return np.matmul(rows, matrix)
-    return np.matmul(rows[..., None, :], matrix[..., None, :, :])[..., 0, :]
+        return rows @ matrix
+    return (rows[..., None, :] @ matrix[..., None, :, :])[..., 0, :]
