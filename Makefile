@@ -72,7 +72,7 @@ speed: .make/test  ## measure what people wait for, into build/bench (ARGS="--on
 scale: .make/test  ## a million cells through plan and scheduler on 1, 100 and 10,000 virtual CPUs with faults
 	$(BIN)/python -m benchmarks.scale.virtual $(ARGS)
 
-# The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts bucket"
+# The long form: make chaos ARGS="--faults 300 --seconds 7200 --only poison storm nodes disk hosts"
 chaos: .make/test  ## play a suite under 60 faults (killed workers, drivers and nodes, full disks), compare bit by bit
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
 

@@ -12,9 +12,7 @@ run.
   left out, and said);
 - `nodes`: a Ray cluster of three nodes that loses them, with killed workers and drivers;
 - `hosts`, where it is asked for: two hosts in network namespaces, the link between them cut for 5,
-  30 and 120 seconds;
-- `bucket`, where it is asked for: the same, the run folder on an S3 server on a third host, cut off
-  for 5 and 30 s.
+  30 and 120 seconds.
 
 After each, every cell must be there once, equal to the last bit; each poisoned cell a failed row
 with its reason and no other; nothing may hang, be left over, or dump a stack. Exit code 1 if
@@ -48,7 +46,7 @@ from benchmarks.chaos.sweep import Hung, Sweep
 ROOT = Path(__file__).resolve().parents[2]
 TRIAL = 300.0  # seconds that a trial may take before it hangs: it takes 10 to 30 on two quiet cores
 # Storms and poison more often than the others, which take longer for fewer faults.
-ORDER = ("poison", "storm", "nodes", "disk", "poison", "storm", "storm", "hosts", "bucket")
+ORDER = ("poison", "storm", "nodes", "disk", "poison", "storm", "storm", "hosts")
 FAULTS = {"storm": 12, "nodes": 5}  # per trial, at most
 LOCAL = [*[faults.kill_worker] * 4, faults.pause_worker, faults.kill_driver, faults.interrupt]
 CUTS = (5, 30, 120)  # seconds
@@ -74,7 +72,6 @@ SUITES = {
     "nodes": HEALTHY
     | {"algorithms": ["ckb-ucb", "ckb-ts", {POISON: {"how": {"sweep": ["raise", "os-exit"]}}}]},
     "hosts": HEALTHY | {"horizon": 6000, "seeds": 16},
-    "bucket": HEALTHY | {"horizon": 6000, "seeds": 16},
 }
 
 
@@ -247,51 +244,29 @@ class Chaos:
             sweep.kill()
             cluster.close()
 
-    def hosts(self, sweep: Sweep, in_bucket: bool = False) -> None:
-        """A driver and a worker on two hosts, and the link between them cut, or those of a third
-        with the bucket.
-        """
-        pair = None
+    def hosts(self, sweep: Sweep) -> None:
+        """A driver and a worker on two hosts, and the link between them cut."""
         try:
             pair = Hosts(self.environment, self.folder / f"{sweep.name}.cluster")
-            store = pair.add_store(self.folder / f"{sweep.name}.store") if in_bucket else None
         except NoRight as error:
-            if pair is not None:
-                pair.close()
-            print(
-                f"{sweep.name}: left out, no network namespaces, or no S3 server: "
-                f"{str(error).strip()}"
-            )
-            sweep.out = self.well("bucket" if in_bucket else "hosts")
+            print(f"{sweep.name}: left out, no network namespaces: {str(error).strip()}")
+            sweep.out = self.well("hosts")
             return
         sweep.words[1:3] = ["--address", pair.address]
         sweep.environment, sweep.host = pair.environment, pair.there(0)
         sweep.deadline = time.monotonic() + LINK
-        if store is not None:
-            sweep.bucket, sweep.published = store.address, store.published  # type: ignore[method-assign]
         try:
-            what, cut, cuts = (
-                ("link", pair.cut, CUTS) if store is None else ("store", store.cut, CUTS[:2])
-            )
-            for seconds in cuts:
+            for seconds in CUTS:
                 if not sweep.alive:
                     sweep.start()
                 if sweep.moment():
-                    cut(seconds)
+                    pair.cut(seconds)
                     sweep.read_beside()
-                    sweep.faults[f"{what} cut for {seconds} s"] += 1
+                    sweep.faults[f"link cut for {seconds} s"] += 1
             sweep.finish(0)
-            if store is not None:
-                store.fetch(sweep.out)
         finally:
             sweep.kill()
             pair.close()
-
-    def bucket(self, sweep: Sweep) -> None:
-        """The same with the run folder in a bucket on a third host, which cannot be reached for 5
-        and 30 seconds.
-        """
-        self.hosts(sweep, in_bucket=True)
 
 
 def _read_only(place: Path) -> None:
@@ -324,7 +299,7 @@ def main() -> int:
     parser.add_argument(
         "--seed", type=int, default=None, help="of the trials (drawn, and printed, by default)"
     )
-    parser.add_argument("--only", nargs="+", choices=SUITES, default=[*SUITES][:-2])
+    parser.add_argument("--only", nargs="+", choices=SUITES, default=[*SUITES][:-1])
     parser.add_argument(
         "--keep", type=Path, help="a folder that is kept (what went wrong is in it)"
     )

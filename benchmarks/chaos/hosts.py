@@ -2,7 +2,7 @@
 them that can be cut.
 
 Head and driver are on the first, a worker on the second; all see the same files, as on a shared
-file system, or write into a bucket on a third. It takes the right to make namespaces (root).
+file system. It takes the right to make namespaces (root).
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
-
-from benchmarks.chaos import store
 
 PORT = 6379
 RAY = [
@@ -39,53 +36,23 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
 
 
-@dataclass
-class Store:
-    """A bucket on a third host.
-
-    Attributes:
-        address: of a run folder in it.
-        keys: a file with a line for each object that was stored.
-    """
-
-    hosts: Hosts
-    address: str
-    keys: Path
-
-    def cut(self, seconds: float) -> None:
-        """No packet passes between the store and the two hosts for a while."""
-        self.hosts._cut(self.hosts.names[2], ["to-0", "to-1"], seconds)
-
-    def published(self) -> int:
-        """Files of cells that are there."""
-        return len({line for line in self.keys.read_text().splitlines() if "/cells/" in line})
-
-    def fetch(self, folder: Path) -> None:
-        """Copy the run to this machine."""
-        code = "import sys; from pyarrow import fs; fs.copy_files(sys.argv[1], sys.argv[2])"
-        words = [*self.hosts.there(0), sys.executable, "-c", code, self.address, str(folder)]
-        subprocess.run(words, env=self.hosts.environment | store.KEYS, check=True, timeout=120)
-
-
 class Hosts:
     """The two hosts and their Ray cluster.
 
     Args:
         environment: of its processes.
         log: a file for what Ray says.
-        network: the first two numbers of their addresses.
 
     Raises:
         NoRight: no network namespaces here.
     """
 
-    def __init__(self, environment: dict[str, str], log: Path, network: str = "10.213") -> None:
-        self.network = network
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
         self.names = [f"cbo{os.getpid()}{word}" for word in ("a", "b")]
-        self.addresses = [f"{network}.77.{number}" for number in (1, 2)]
+        self.addresses = [f"10.213.77.{number}" for number in (1, 2)]
         self.address = f"{self.addresses[0]}:{PORT}"
         self.token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-        self.environment = environment | self.token | store.KEYS | {"RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = environment | self.token | {"RAY_USAGE_STATS_ENABLED": "0"}
         self.daemons: list[subprocess.Popen[str]] = []
         try:
             self._wire()
@@ -162,79 +129,9 @@ class Hosts:
 
     def cut(self, seconds: float) -> None:
         """No packet passes between the hosts for a while."""
-        self._cut(self.names[1], ["to-a"], seconds)
-
-    @staticmethod
-    def _cut(name: str, devices: list[str], seconds: float) -> None:
         for state, wait in (("down", seconds), ("up", 0.0)):
-            for device in devices:
-                ip("-n", name, "link", "set", device, state)
+            ip("-n", self.names[1], "link", "set", "to-a", state)
             time.sleep(wait)
-
-    def add_store(self, log: Path) -> Store:
-        """A third host with an S3 server, to which both others have a link of their own."""
-        name, host = f"cbo{os.getpid()}c", f"{self.network}.80.1"
-        self.names.append(name)
-        ip("netns", "add", name)
-        ip("-n", name, "link", "set", "lo", "up")
-        ip("-n", name, "address", "add", f"{host}/32", "dev", "lo")
-        for number, other in enumerate(self.names[:2]):
-            ip(
-                "link",
-                "add",
-                "to-c",
-                "netns",
-                other,
-                "type",
-                "veth",
-                "peer",
-                "name",
-                f"to-{number}",
-                "netns",
-                name,
-            )
-            for where, device, last in ((other, "to-c", 1), (name, f"to-{number}", 2)):
-                ip(
-                    "-n",
-                    where,
-                    "address",
-                    "add",
-                    f"{self.network}.{78 + number}.{last}/24",
-                    "dev",
-                    device,
-                )
-                ip("-n", where, "link", "set", device, "up")
-            ip("-n", other, "route", "add", f"{host}/32", "dev", "to-c")
-        keys = log.with_suffix(".keys")
-        words = [
-            *self.there(2),
-            sys.executable,
-            "-m",
-            "benchmarks.chaos.store",
-            "--host",
-            host,
-            "--keys",
-            str(keys),
-        ]
-        with log.open("a") as errors:
-            server = subprocess.Popen(
-                words,
-                env=self.environment,
-                text=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,
-            )
-        self.daemons.append(server)
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        if not port:
-            self.close()
-            raise NoRight(
-                f"moto's S3 server did not start: see {log} (pip install 'cbobench[s3test]')"
-            )
-        return Store(self, store.address(host, int(port)), keys)
 
     def processes(self) -> list[int]:
         """All that runs on the two hosts."""

@@ -1,13 +1,12 @@
 """An S3 server on loopback (moto's) that fails as it is told; it ends when its standard input does.
 
-    python -m benchmarks.chaos.store [HOW ...] [--host ADDRESS] [--seed N] [--keys FILE]    # prints its port
+    python -m benchmarks.chaos.store [HOW ...]    # prints its port
 
 HOW is any of `errors=P` (a share P of all calls is answered by 500 or 503), `cut=P` (of uploads a
 share P breaks off in the middle), `slow=S` (every call takes up to S seconds more), and `away=S`
 (from the first upload below cells/ on, every call is answered by 503 for S seconds); none of it
-once it has read a line. It has one bucket, `bucket`; a line of FILE names each object that was
-stored.
-"""  # noqa: E501
+once it has read a line. It has one bucket, `bucket`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any
 
 ERROR = (
     b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>on '
@@ -36,24 +35,11 @@ class Faulty:
     Args:
         app: the store.
         how: rates and seconds by name, see above.
-        seed: of what fails.
-        keys: a file for the names of what is stored.
     """
 
-    def __init__(
-        self,
-        app: Callable[..., Iterable[bytes]],
-        how: dict[str, float],
-        seed: int,
-        keys: TextIO | None,
-    ) -> None:
-        self.keys = keys
-        self.app, self.how, self.generator, self.lock = (
-            app,
-            how,
-            random.Random(seed),
-            threading.Lock(),
-        )
+    def __init__(self, app: Callable[..., Iterable[bytes]], how: dict[str, float]) -> None:
+        self.app, self.how = app, how
+        self.generator, self.lock = random.Random(0), threading.Lock()
         self.away: float | None = None
 
     def __call__(
@@ -79,10 +65,7 @@ class Faulty:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response(status, [("Content-Type", "application/xml")])
             return [ERROR % CODES[status]]
-        answer = self.app(environ, start_response)
-        if upload and self.keys is not None:
-            print(environ["PATH_INFO"], file=self.keys, flush=True)
-        return answer
+        return self.app(environ, start_response)
 
     @staticmethod
     def _break_off(environ: dict[str, Any]) -> None:
@@ -92,27 +75,11 @@ class Faulty:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
 
 
-def address(host: str, port: int) -> str:
-    """Of a run folder in the bucket."""
-    return f"s3://{BUCKET}/run?endpoint_override={host}:{port}&scheme=http&region=us-east-1"
-
-
-KEYS = {
-    "AWS_ACCESS_KEY_ID": "testing",
-    "AWS_SECRET_ACCESS_KEY": "testing",
-    "AWS_EC2_METADATA_DISABLED": "true",
-}
-"""What a client's environment must hold."""
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("how", nargs="*", metavar="HOW")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keys", type=argparse.FileType("w"))
     options = parser.parse_args()
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
@@ -121,9 +88,7 @@ def main() -> None:
     how = {name: float(value) for name, _, value in (word.partition("=") for word in options.how)}
     app = DomainDispatcherApplication(create_backend_app)
     _make_bucket(app)
-    server = make_server(
-        options.host, 0, Faulty(app, how, options.seed, options.keys), threaded=True
-    )
+    server = make_server("127.0.0.1", 0, Faulty(app, how), threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     for _ in sys.stdin:

@@ -39,7 +39,7 @@ class Sweep:
     Attributes:
         name: of the trial, for the account.
         words: behind `cbobench run`.
-        out: the run folder; where it is copied to in the end, if it is in a bucket.
+        out: the run folder.
         deadline: of the whole trial, on the monotonic clock.
         faults: what was injected, counted by kind.
         wrong: what must not have happened, a line each.
@@ -57,7 +57,6 @@ class Sweep:
     starts: int = 0
     second: Sweep | None = None
     host: list[str] = field(default_factory=list)  # words that run a command where the driver is
-    bucket: str = ""  # where the run folder is, if not on a disk
 
     def __post_init__(self) -> None:
         self.mark = f"{MARK}={self.name}-{os.getpid()}"
@@ -86,7 +85,7 @@ class Sweep:
             "run",
             *self.words,
             "--out",
-            self.bucket or str(self.out),
+            str(self.out),
         ]
         environment = self.environment | dict([self.mark.split("=")])
         with log.with_suffix(".out").open("wb") as out, log.open("wb") as errors:

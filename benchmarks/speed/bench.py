@@ -25,11 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.machine import ROOT, describe_machine, git, write_record
+from benchmarks.speed.cases import CASES
 
-CASES = (
-    *("dispatch", "variants", "tiny", "small_tasks", "quickstart", "big", "large", "boxes"),
-    *("methods", "recommending", "long_horizon", "refit"),
-)
 DRAWS = 2000  # of the bootstrap
 # measurements of an interval: of 3, it covers the ratio in 90 % of the cases, of 1 never
 FEWEST = 5

@@ -17,7 +17,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +28,16 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.gp.posteriors.features import Outer
-from cbobench.play import play as round_loop
 from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 
 Figures = dict[str, float]
-# Commits before `PlayOptions` take the rounds of recommendations themselves in its place.
-recommend_after: Callable[[range], Any] = getattr(round_loop, "PlayOptions", list)
-# CPU seconds after which a command is ended: on a busy machine the clock says little
-LONGEST = 100.0
-STALLED = 10.0  # times as many on the clock end it, too: it waits for something
 TINY = """{suite: tiny, horizon: 10, seeds: %d, record: all, problems: [rkhs-1d],
 algorithms: [ckb-ucb, ckb-rand, igp-ucb, random]}"""
-VARIANTS = """{suite: variants, horizon: 1000, seeds: 10, problems: [rkhs-1d],
-algorithms: [{ckb-ucb: {beta_scale: {sweep: %s}}}]}"""
 BIG = """{suite: big, horizon: 10000, seeds: 50, record: all, shared: {beta_scale: 0.2}, problems: [rkhs-1d],
 algorithms: [ckb-ucb, ckb-ts, ckb-rand, igp-ucb, sgp-ucb]}"""  # noqa: E501
-LARGE = """{suite: large, horizon: 20, seeds: %d, problems: [{rkhs: {n: %d, d: 2, lengthscale: 0.2}}],
-algorithms: [ckb-ucb]}"""  # noqa: E501
 
 
 def make_problem(name: str, **values: object) -> Problem:
@@ -146,37 +135,12 @@ def add_up_metrics(f: np.ndarray, g: np.ndarray) -> None:
     np.where(best > -np.inf, 1.0 - best, np.nan)
 
 
-class TimedOut(RuntimeError):
-    """A command took too long."""
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process and of all that it has started, as Linux counts them; those that end
-    meanwhile apart.
-    """
-    rows: dict[int, tuple[int, int]] = {}  # parent and ticks of each process
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            # from the state on, as a name may hold anything
-            fields = file.read_text().rpartition(")")[2].split()
-            rows[int(file.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    family, ticks = [pid], 0
-    for member in family:
-        ticks += rows.get(member, (0, 0))[1]
-        family += [child for child, (parent, _) in rows.items() if parent == member]
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak memory (MB) of a cbobench command, its workers included.
-
-    Args:
-        longest: CPU seconds, of its workers, too.
+def run_command(*words: object) -> float:
+    """Return the CPU seconds of a cbobench command, its workers included.
 
     Raises:
-        RuntimeError: it fails; the message is its last line. TimedOut: it takes too long.
+        RuntimeError: it fails; the message is its last line.
     """
-    start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "cbobench", *map(str, words)],
@@ -184,40 +148,23 @@ def run_command(*words: object, longest: float = LONGEST) -> tuple[float, float,
             stdout=subprocess.DEVNULL,
             stderr=said,
         )
-        while True:
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            taken = time.perf_counter() - start
-            if ended:
-                break
-            if taken > longest and (
-                taken > STALLED * longest or cpu_seconds(process.pid) > longest
-            ):
-                process.kill()
-                process.wait()
-                raise TimedOut(f"no result in {longest:g} CPU seconds")
-            time.sleep(0.01 if taken < longest else 1.0)
+        _, status, usage = os.wait4(process.pid, 0)
         if os.waitstatus_to_exitcode(status):
             said.seek(0)
             raise RuntimeError((said.read().strip().splitlines() or ["no message"])[-1])
-    return taken, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime
 
 
 class Sweep:
-    """A suite played into a folder: its wall and CPU seconds, memory, and the seconds of its
-    cells.
-    """
+    """A suite played into a folder: its CPU seconds, and the seconds of its cells."""
 
-    def __init__(
-        self, folder: Path, suite: str, *options: object, longest: float = LONGEST
-    ) -> None:
+    def __init__(self, folder: Path, suite: str, *options: object) -> None:
         self.run = folder / "run"
         name = suite
         if suite.startswith("{"):
             name = str(folder / "suite.yaml")
             Path(name).write_text(suite)
-        self.wall, self.cpu, self.memory = run_command(
-            "run", name, "--out", self.run, *options, longest=longest
-        )
+        self.cpu = run_command("run", name, "--out", self.run, *options)
         self.cells = float(cbobench.load_cells(self.run)["seconds"].sum())
 
 
@@ -242,15 +189,6 @@ def dispatch(folder: Path) -> Figures:
     return found
 
 
-def variants(folder: Path) -> Figures:
-    """Twenty widths of one algorithm, ten seeds each."""
-    sweep = Sweep(folder, VARIANTS % [round(0.02 * i, 2) for i in range(1, 21)], "--cpus", 0)
-    return {
-        "play, µs per seed-round": 1e6 * sweep.cells / 200_000,
-        "whole, µs per seed-round": 1e6 * sweep.cpu / 200_000,
-    }
-
-
 def tiny(folder: Path) -> Figures:
     """Twenty thousand cells of ten rounds."""
     sweep = Sweep(folder, TINY % 5000, "--cpus", 0)
@@ -258,18 +196,6 @@ def tiny(folder: Path) -> Figures:
         "play, ms per cell": 1e3 * sweep.cells / 20_000,
         "whole, ms per cell": 1e3 * sweep.cpu / 20_000,
     }
-
-
-def small_tasks(folder: Path) -> Figures:
-    """What a task of one tiny cell costs: four hundred more of them."""
-    few, many = (folder / name for name in ("few", "many"))
-    few.mkdir()
-    many.mkdir()
-    least, most = (
-        Sweep(place, TINY % n, "--cpus", 0, "--block", 1).cpu
-        for place, n in ((few, 100), (many, 200))
-    )
-    return {"CPU, ms per task": 1e3 * (most - least) / 400}
 
 
 def quickstart(folder: Path) -> Figures:
@@ -280,37 +206,12 @@ def quickstart(folder: Path) -> Figures:
 
 def big(folder: Path) -> Figures:
     """2.5 million recorded rows: play on two workers, table, figures."""
-    sweep = Sweep(folder, BIG, "--cpus", 2, longest=900.0)
-    size = sum(file.stat().st_size for file in (sweep.run / "rounds").iterdir())
-    figures, compare = (
-        run_command("figures", sweep.run, longest=900.0),
-        run_command("compare", sweep.run, longest=900.0),
-    )
+    sweep = Sweep(folder, BIG, "--cpus", 2)
     return {
         "CPU over cells', ratio": sweep.cpu / sweep.cells,
-        "rows, bytes each": size / 2.5e6,
-        "figures, CPU s": figures[1],
-        "compare, CPU s": compare[1],
+        "figures, CPU s": run_command("figures", sweep.run),
+        "compare, CPU s": run_command("compare", sweep.run),
     }
-
-
-def large(folder: Path) -> Figures:
-    """Many actions, one seed and ten."""
-    found: Figures = {}
-    for n in (10_000, 30_000, 100_000):
-        for s in (1, 10):
-            place = folder / f"{n}-{s}"
-            place.mkdir()
-            try:
-                sweep = Sweep(place, LARGE % (s, n), "--cpus", 0)
-            except TimedOut:
-                found |= {f"n = {n:,}, S = {s}, CPU s": LONGEST}
-            else:
-                found |= {
-                    f"n = {n:,}, S = {s}, CPU s": sweep.cpu,
-                    f"n = {n:,}, S = {s}, MB": sweep.memory,
-                }
-    return found
 
 
 def boxes(folder: Path) -> Figures:
@@ -324,85 +225,14 @@ def boxes(folder: Path) -> Figures:
     return found
 
 
-def methods(folder: Path) -> Figures:
-    """Every algorithm for finite sets, ten seeds, 200 rounds."""
-    task = make_problem("rkhs", n=100, constraint="threshold", full_information=True)
-    names = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).libraries]
-    return {
-        f"{name}, µs per seed-round": 1e6 * seconds(play, task, name, 10, 200) / 2000
-        for name in names
-    }
-
-
-def recommending(folder: Path) -> Figures:
-    """What asking for a recommendation after every tenth round adds."""
-    task, spent = make_problem("rkhs"), {}
-    for every in (1000, 10):
-        cells = Play(
-            task,
-            "bench",
-            params.build(ALGORITHMS.get("ckb-ucb"), {}),
-            "ckb-ucb",
-            range(50),
-            1000,
-            recommend_after(range(every, 1000, every)),
-        )
-        spent[every] = seconds(list, cells)
-    return {"every tenth round, ratio": spent[10] / spent[1000]}
-
-
-def long_horizon(folder: Path) -> Figures:
-    """The last thousand of 30,000 rounds against the first."""
-    cells = Play(
-        make_problem("rkhs", n=100),
-        "bench",
-        params.build(ALGORITHMS.get("ckb-ucb"), {}),
-        "long",
-        range(50),
-        30_000,
-    )
-    spent = np.diff([0.0, *(cells.seconds for _ in cells)])
-    return {"last over first thousand rounds, ratio": spent[-5:].mean() / spent[:5].mean()}
-
-
-def refit(folder: Path) -> Figures:
-    """The same work with scikit-learn's GP, refitted each round on 200 observations."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF
-
-    rng, grid = np.random.default_rng(0), np.linspace(0, 1, 100)[:, None]
-    x, y = grid[rng.integers(0, 100, 200)], rng.standard_normal((200, 2))
-
-    def fit() -> None:
-        for j in range(2):
-            gp = GaussianProcessRegressor(RBF(0.2), alpha=1.0, optimizer=None).fit(x, y[:, j])
-            gp.predict(grid, return_std=True)
-
-    return {"scikit-learn, µs per round": 1e6 * statistics.median(seconds(fit) for _ in range(5))}
-
-
-CASES = (
-    dispatch,
-    variants,
-    tiny,
-    small_tasks,
-    quickstart,
-    big,
-    large,
-    boxes,
-    methods,
-    recommending,
-    long_horizon,
-    refit,
-)
+CASES = {case.__name__: case for case in (dispatch, tiny, quickstart, big, boxes)}
 
 
 def main() -> None:
     """Measure one case; print its figures and where cbobench was imported from as JSON."""
     warnings.filterwarnings("ignore")
-    case = {case.__name__: case for case in CASES}[sys.argv[1]]
     with tempfile.TemporaryDirectory() as folder:
-        figures = case(Path(folder))
+        figures = CASES[sys.argv[1]](Path(folder))
     print(json.dumps({"tree": str(Path(cbobench.__file__).parents[1]), "figures": figures}))
 
 

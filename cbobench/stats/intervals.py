@@ -99,9 +99,9 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     skewness by transformation", the cubic one), which is right for skewed laws; three values or two
     have none. The correction is bounded: where skewness · t = √n its slope is infinite, and of two
     neighbouring rounds one would have an interval twice as wide as the other. So none is wider than
-    1.4 times Student's. Coverage in % at nominal 95 %, from 10,000 samples of each law of
-    `benchmarks/quality/coverage.py`, which also measures percentile, BCa and bootstrap-t intervals
-    (they cover less of the skewed laws, or are unbounded where most values are equal):
+    1.4 times Student's. Percentile, BCa and bootstrap-t intervals cover less of skewed laws, or are
+    unbounded where most values are equal. Coverage in % at nominal 95 %, from 10,000 samples of
+    each law of `benchmarks/quality/coverage.py`:
 
         n                   2      3      4      5      6      8     10     20     50
         normal           95.3   94.8   96.4   96.7   96.4   96.2   96.4   95.5   95.2

@@ -36,7 +36,7 @@ def test_the_coverage_of_means_is_what_the_docstring_quotes(sizes):
     assert set(quoted()) == set(coverage.LAWS)
     for law, entries in quoted().items():
         for n in sizes & entries.keys():
-            held, _ = coverage.measured(coverage.LAWS[law], "mean", n, 4000, 50, seed=1)["interval"]
+            held, _ = coverage.measured(coverage.LAWS[law], "mean", n, 4000, seed=1)["interval"]
             assert held == pytest.approx(entries[n], abs=3 if entries[n] < 90 else 1.5), (law, n)
 
 
@@ -58,14 +58,14 @@ def test_the_quoted_coverage_is_near_95_or_says_so():
 @pytest.mark.parametrize("law", CONTINUOUS)
 def test_medians_are_covered_as_promised_whatever_the_law(law):
     for n in (6, 10, 20, 50):
-        held = coverage.measured(coverage.LAWS[law], "median", n, 4000, 50)
+        held = coverage.measured(coverage.LAWS[law], "median", n, 4000)
         assert 94 <= held["interval"][0] <= 96.2
         assert held["order"][0] > held["interval"][0]
 
 
 def test_the_measurement_of_coverage_can_fail():
-    held = coverage.measured(coverage.LAWS["exponential"], "mean", 10, 4000, 200)
-    assert held["percentile"][0] < 89 < 93 < held["interval"][0]
+    held = coverage.measured(coverage.LAWS["exponential"], "mean", 10, 4000)
+    assert held["student"][0] < 91 < 93 < held["interval"][0]
 
 
 def test_without_skewness_the_mean_has_students_interval():
