@@ -1,33 +1,26 @@
-"""Derives the best known points of the problems in many dimensions: CMA-ES with a penalty, then
-multistart SLSQP.
+"""Searches that derive stated optima again: SLSQP from many starts, the rover's shortest route, and
+margins. They share no code with `cbobench.problems.reference`.
 
-Takes minutes to an hour for each problem, so pytest runs it with a small budget only:
-
-    OMP_NUM_THREADS=1 python -m tests.problems.derive_high_dimensional keane-10 --evaluations 300000
-    --starts 200
-
-Prints f and the point, rounded to ten digits and feasible to the last bit.
+The stored points came from two runs of CMA-ES with the sum of violations as penalty (keane-10:
+300,000 evaluations each), random starts, `bumps` and routes, all given to `derive` with 200 hops;
+then they were rounded to ten digits, feasible to the last bit.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from cbobench.gp.box_actions import Box
-from cbobench.params import build
-from cbobench.problems import PROBLEMS
 from cbobench.problems.formulas.box import BoxProblem
 from cbobench.problems.formulas.high_dimensional import GOAL, OBSTACLES, START
 
 Array = np.ndarray
 STEP = 1e-4  # of a side
-DIGITS = 10  # of a stored coordinate
 
 
 def evaluate(task: BoxProblem, u: Array) -> Array:
@@ -88,35 +81,6 @@ def local(task: BoxProblem, u: Array, rounds: int = 2, iterations: int = 400) ->
         u = np.clip(optimum.x, 0.0, 1.0)
     u = mend(task, u)
     return u if (evaluate(task, u)[1:] / unit[1:]).max() <= 1e-9 else None
-
-
-def evolve(task: BoxProblem, start: Array, evaluations: int, seed: int) -> Array:
-    """The point of the unit cube that CMA-ES ends at, with the sum of relative violations as
-    penalty.
-    """
-    import cma
-
-    values = evaluate(task, np.random.default_rng(seed).random((4096, len(start))))
-    spread = values.std(axis=0) + 1e-12
-    options = {
-        "bounds": [0, 1],
-        "maxfevals": evaluations,
-        "seed": seed,
-        "verbose": -9,
-        "CMA_diagonal": 0,
-    }
-    search = cma.CMAEvolutionStrategy(start, 0.2, options)
-    while not search.stop():
-        points = search.ask()
-        evaluated = evaluate(task, np.array(points))
-        search.tell(
-            points,
-            list(
-                100 * np.maximum(evaluated[:, 1:] / spread[1:], 0).sum(axis=1)
-                - evaluated[:, 0] / spread[0]
-            ),
-        )
-    return np.asarray(search.result.xbest)
 
 
 def bumps(d: int) -> list[Array]:
@@ -188,27 +152,19 @@ def perturb(u: Array, gen: np.random.Generator) -> Array:
     return np.clip(moved, 0.0, 1.0)
 
 
-def derive(
-    task: BoxProblem,
-    begun: Iterable[Array],
-    hops: int,
-    seed: int,
-    says: Callable[[str], None] = lambda line: None,
-) -> Array | None:
+def derive(task: BoxProblem, begun: Iterable[Array], hops: int, seed: int) -> Array | None:
     """The best end of local searches from some points of the unit cube, and from perturbations of
     the best one.
     """
     gen, best, f = np.random.default_rng(seed), None, -np.inf
-    for number, start in enumerate(begun):
+    for start in begun:
         end = local(task, start)
         if end is not None and evaluate(task, end)[0] > f:
             best, f = end, float(evaluate(task, end)[0])
-            says(f"start {number}: {f:.10g}")
-    for number in range(hops if best is not None else 0):
+    for _ in range(hops if best is not None else 0):
         end = local(task, perturb(best, gen))
         if end is not None and evaluate(task, end)[0] > f + 1e-12:
             best, f = end, float(evaluate(task, end)[0])
-            says(f"hop {number}: {f:.10g}")
     return best
 
 
@@ -228,52 +184,3 @@ def margin(task: BoxProblem, begun: Iterable[Array]) -> float:
         if end is not None:
             margins.append(-float(evaluate(task, end[:-1])[1:].max()))
     return max(margins)
-
-
-def rounded(task: BoxProblem, u: Array) -> Array:
-    """The point of the box with coordinates of few digits, feasible to the last bit."""
-    for margin in (0.0, *10.0 ** np.arange(-11.0, -5.0, 0.5)):
-        moved = mend(task, u, margin)
-        x = np.array([float(f"{v:.{DIGITS}g}") for v in task.box.scale(moved)])
-        if (task.formula(x)[1:] <= 0).all():
-            return x
-    raise SystemExit("no feasible point near the end of the search")
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("name")
-    options.add_argument("--evaluations", type=int, default=100_000, help="of every CMA-ES run")
-    options.add_argument("--runs", type=int, default=2, help="CMA-ES runs")
-    options.add_argument("--starts", type=int, default=50, help="local searches from random points")
-    options.add_argument("--hops", type=int, default=200, help="local searches near the best point")
-    options.add_argument("--seed", type=int, default=0)
-    arguments = options.parse_args()
-    task = build(PROBLEMS.get(arguments.name), {})
-    assert isinstance(task, BoxProblem)
-    gen = np.random.default_rng(arguments.seed)
-    begun = [
-        evolve(task, gen.random(task.box.d), arguments.evaluations, arguments.seed + 1 + k)
-        for k in range(arguments.runs)
-    ]
-    begun += list(gen.random((arguments.starts, task.box.d)))
-    begun += bumps(task.box.d) if arguments.name.startswith("keane") else []
-    if arguments.name == "rover-60":
-        routes = [
-            shortest_route(r, None if k == 0 else gen)
-            for r in (0.08, 0.085)
-            for k in range(arguments.starts)
-        ]
-        begun += [on_route(corners) for _, corners in routes]
-    if hasattr(task, "reference"):
-        begun.append(task.box.unit(np.array(task.reference.x)))
-    best = derive(task, begun, arguments.hops, arguments.seed, lambda line: print(line, flush=True))
-    if best is None:
-        raise SystemExit("no feasible point")
-    x = rounded(task, best)
-    f, *g = task.formula(x).tolist()
-    print(f"f = {f!r}\ng = {g}\nx = {x.tolist()}\nmargin = {margin(task, [best])!r}")
-
-
-if __name__ == "__main__":
-    main()

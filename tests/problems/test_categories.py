@@ -5,7 +5,6 @@ category is one line.
 from __future__ import annotations
 
 import datetime
-import json
 from decimal import Decimal
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.problems.simulators.simulator import Simulator
 from tests.helpers import refused
 from tests.problems.test_configurations import grid, table
 
@@ -179,59 +177,3 @@ def test_a_gap_in_an_amount_names_the_way_to_a_category(tmp_path):
         match=r"column 'features', row 1; .* say one_hot: \[features\] if a word such as None",
     ):
         table(tmp_path, chosen(["None", 3, 5]), **CHOICE | {"one_hot": []})
-
-
-class Unwritable(Simulator):
-    """A bowl that describes its inputs by what JSON lacks."""
-
-    source = "a test"
-    about = "inputs that cannot be stored"
-    inputs = {"width": {"int": [1, 9]}}  # noqa: RUF012
-    noisy = False
-
-    def simulate(self, x, gen):
-        return [-float(x["width"]), x["width"] - 5.0]
-
-    def describe_inputs(self):
-        return SAYS[self.repeats]
-
-
-SAYS = {8: {"width": [float("nan")] * 9}, 9: {"wi\0th": [0] * 9}}
-REFUSED = {
-    8: "describe_inputs() gives what a run cannot store (ValueError: Out of range float",
-    9: (
-        r"describe_inputs(): the key 'wi\x00th' holds U+0000 (control character); allowed: "
-        r"printable text"
-    ),
-}
-
-
-@pytest.mark.parametrize("says", SAYS)
-@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
-def test_what_a_run_cannot_store_is_refused_before_anything_is_written(
-    write_suite, tmp_path, capsys, dry, says
-):
-    problem = {f"{__name__}:Unwritable": {"repeats": says}}
-    suite = {
-        "suite": "s",
-        "horizon": 3,
-        "seeds": 1,
-        "problems": [problem],
-        "algorithms": ["random"],
-    }
-    assert (
-        main(
-            [
-                "run",
-                str(write_suite(json.dumps(suite))),
-                "--out",
-                str(tmp_path / "out"),
-                "--cpus",
-                "0",
-                *dry,
-            ]
-        )
-        == 2
-    )
-    assert REFUSED[says] in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()

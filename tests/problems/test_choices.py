@@ -65,15 +65,6 @@ def test_every_opponent_plays_choices_of_all_kinds(name):
             assert any(x[kind] == value and type(x[kind]) is type(value) for value in values)
 
 
-def test_choices_come_back_from_a_code_of_numbers():
-    space = InputSpace.of(Choosy.inputs, 200)
-    for index in (0, 90, 199):
-        coded = space.code(space.configurations[index])
-        assert {type(coded[name]) for name in CHOICES} == {int}
-        assert space.decode(coded) == space.configurations[index]
-        assert space.nearest(space.decode(coded)) == index
-
-
 def test_choices_of_all_kinds_are_stored_and_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     suite = {

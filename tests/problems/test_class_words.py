@@ -5,7 +5,6 @@ own pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -147,17 +146,3 @@ def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_reco
             super().__init__(**settings)
 
     assert params.build(Passing, {"repeats": 8}).repeats == 8
-
-
-def test_the_type_of_a_parameter_has_the_bounds_of_its_numbers():
-    @dataclass(kw_only=True)
-    class Bounded(Kiln):
-        rate: float = param(0.5, "a rate", above=0.0, below=1.0)
-        bound: Literal["norm"] | float | None = param(None, "a bound", at_least=2)
-        word: str = param("a", "a word")
-
-    types = {p.name: p.type for p in params.params_of(Bounded)}
-    assert types["rate"] == "number above 0 and below 1"
-    assert types["bound"] == "'norm' | number at least 2 | null"
-    assert types["candidates"] == "whole number at least 16 and at most 65536"
-    assert types["word"] == "text"

@@ -15,7 +15,6 @@ import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
-from cbobench.problems.tables.failures import FailureRule
 from cbobench.problems.tables.table import UserTable
 from cbobench.report.groups import take_values
 from cbobench.report.notes import describe_failures
@@ -358,14 +357,6 @@ class Interrupting(Random):
         return super().ask(t)
 
 
-def test_the_worst_seen_is_infeasible_even_if_all_was_feasible():
-    measured_values = np.array([[1.0, -3.0, 0.0], [2.0, -1.0, 0.0]])
-    np.testing.assert_array_equal(FailureRule().values_of(measured_values), [1.0, 1.0, 1.0])
-    np.testing.assert_array_equal(
-        FailureRule(f=0.0, g=(5.0, 0.0)).values_of(measured_values), [0.0, 5.0, 0.0]
-    )
-
-
 ROLES = {
     "layout": "configurations", "rows": "c.csv", "inputs": ["a"], "objective": "f", "scaled": False,
     "constraints": {"g": {"at_most": 2}},
@@ -421,21 +412,6 @@ def test_whole_numbers_with_nulls_in_parquet_are_failed_measurements(tmp_path):
         UserTable, tmp_path, **(ROLES | {"rows": "c.parquet", "on_failure": "infeasible"})
     )
     assert task.played.measured.failed.sum() == 2
-
-
-def test_of_a_table_with_failures_no_way_is_named_that_was_taken(tmp_path):
-    with pytest.raises(
-        Misuse, match=r"1 entries beyond 1e100, the first in column 'g', row 1; fill or drop them$"
-    ):
-        table(tmp_path, [(0.0, 1.0, 1e200), *ROWS[1:]], on_failure="infeasible")
-    with pytest.raises(
-        Misuse,
-        match=(
-            r"'g' holds text, such as 'late'; make numbers of it, or leave blank what failed "
-            r"\(the first: row 1\)$"
-        ),
-    ):
-        table(tmp_path, [(0.0, 1.0, "late"), *ROWS[1:]], on_failure="infeasible")
 
 
 def test_half_of_the_rows_is_enough(tmp_path):

@@ -167,17 +167,6 @@ def test_a_column_of_long_texts_may_be_ignored(tmp_path):
     assert table(tmp_path, frame, ignore=["log"]).actions.n == 9
 
 
-@pytest.mark.parametrize("texts", [["mm", "1", "2"], ["0,1", "0,2", "0,3"]])
-def test_text_in_an_amount_names_its_line_and_the_step(tmp_path, texts):
-    frame = grid(1).assign(width=[texts[i % 3] for i in range(9)])
-    message = (
-        f"column 'width' holds text, such as '{texts[0]}'; make numbers of it, or .the first: "
-        "row 1. say one_hot"
-    )
-    with pytest.raises(Misuse, match=message):
-        table(tmp_path, frame)
-
-
 @pytest.mark.parametrize("ignore", [[], "rest"])
 def test_a_constant_input_names_the_step_that_helps(tmp_path, ignore):
     with pytest.raises(

@@ -34,10 +34,6 @@ def bowl(x):
 
 
 WRONG = {
-    "stacked first": (
-        lambda s, x: np.stack(Bowl.formula(s, x).T),
-        r"gives shape \(2, 6\); it must be \(6, 2\)",
-    ),
     "f alone": (
         lambda s, x: x[..., 0],
         r"points of shape \(2,\) gives shape \(\); it must be \(2,\).*m = 1 constraints",
@@ -55,7 +51,6 @@ WRONG = {
         lambda s, x: np.stack([x @ np.ones((3, 1)), x[..., 0]]),
         r"shape \(2,\) fails: ValueError: .*; return",
     ),
-    "nothing": (lambda s, x: None, r"gives shape \(\); it must be"),
     "nan": (
         values(lambda x: x[..., 0] * np.nan, lambda x: x[..., 1]),
         r"formula gives f = nan at x = \[.*8192 points",

@@ -49,14 +49,6 @@ class Net(Simulator):
         return [f, x["width"] * x["depth"] / 20 - 1]
 
 
-def test_the_coordinates_of_a_category_are_one_input_to_fitted_models():
-    learner = make("cei", kernel="fit")
-    play(prepare_class(Net), learner, seeds=1, horizon=10)
-    for lengths in learner.posterior.lengthscales[0]:
-        assert lengths[2] == lengths[3]
-        assert len(set(lengths)) == 3
-
-
 def brute_force(cls=Net):
     space = InputSpace.of(cls.inputs, 10_000)
     values = {tuple(c.values()): cls.simulate(None, c, None) for c in space.configurations}
@@ -157,17 +149,10 @@ WRONG = {
         r"float is \[2, 1\]; give two numbers, \[low, high\], low below high",
     ),
     "halves": ({"a": {"int": [1.5, 4]}}, "the ends must be whole numbers"),
-    "one choice": ({"a": {"choice": ["x"]}}, "give two or more different values"),
-    "twice": (
-        {"a": {"choice": ["x", "x"]}},
-        "choice holds 'x' and 'x', which are equal; give different values",
-    ),
     "infinite": (
         {"a": {"float": [0.0, float("inf")]}},
         r"float is \[0.0, inf\]; give two numbers, \[low, high\]",
     ),
-    "no number": ({"a": {"float": [float("nan"), 1.0]}}, "give two numbers"),
-    "too large": ({"a": {"int": [0, 10**400]}}, "give two numbers"),
     "beyond a float": (
         {"a": {"int": [0, 2**60]}},
         "the ends must be whole numbers of at most 9,007,199,254,740,992",
@@ -272,35 +257,6 @@ def test_a_logarithm_of_pymoo_is_ours():
         unit = cube.unit(cube.space.points[index])
         assert -9.3 < unit["rate"] < -2.3
         assert cube.action(unit) == index
-
-
-def test_optuna_gets_the_types():
-    optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
-    task = prepared()
-    run = make("optuna-tpe", startup=5)
-    drawn = task.draw([np.random.default_rng(0)])
-    run.start(Setting.of(task, drawn, 30, Streams([("a", 0)])))
-    single_run = run.runs[0]
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(n_startup_trials=5, seed=Given(single_run.setting).seed),
-    )
-
-    def objective(trial):
-        x = {
-            "width": trial.suggest_int("width", 1, 9), "depth": trial.suggest_int("depth", 2, 6),
-            "act": trial.suggest_categorical("act", ["relu", "tanh"]),
-        }  # fmt: skip
-        f, g = Net.simulate(None, x, None)
-        trial.set_constraint("g0", float(g))
-        return f
-
-    study.optimize(objective, n_trials=25)
-    for t, trial in enumerate(study.trials, 1):
-        index = single_run.ask_one(t)
-        assert task.space.configurations[index] == trial.params
-        f, g = Net.simulate(None, trial.params, None)
-        single_run.tell_one(t, index, f, np.array([g]))
 
 
 def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):

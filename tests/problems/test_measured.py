@@ -15,7 +15,6 @@ from cbobench import params
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS, data
 from cbobench.problems.data import DATA_SETS, DataFolder
-from cbobench.problems.tables.measured import MeasuredTable
 from cbobench.rng import Streams
 
 BY_HAND = {  # by problem: objective, -1 where it is minimised, and what is feasible
@@ -133,10 +132,3 @@ def test_files_are_fetched_from_their_homes_or_by_their_names_from_a_mirror(tmp_
         (f"http://mirror/{table.file}", table.file),
         (data.REPOSITORY + "fin.csv", "fin.csv"),
     ]
-
-
-def test_what_is_ours_is_said_to_be():
-    for cls in MeasuredTable.__subclasses__():
-        assert "ours" in cls.__doc__
-        assert "ours" in cls.source
-        assert "MIT licence" in cls.__doc__

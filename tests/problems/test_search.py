@@ -56,9 +56,6 @@ def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, a
     assert law in broken[0]
 
 
-LINE = '    reference = Reference({}, {}, slater={}, share={}, accuracy=1e-9, how="guess"{})\n'
-
-
 def test_what_is_derived_can_be_pasted(tmp_path, command):
     """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1).
 

@@ -219,19 +219,7 @@ def test_noise_that_nobody_knows_is_fitted(name):
         make(name, **settings).check(prepared(Noisy))
     make(name, **settings).check(prepared(Exact))
     settings.pop("lam")
-    cells, _ = play(prepared(Noisy, repeats=0), make(name, **settings), seeds=2, horizon=5)
-    learners = getattr(cells.algorithm, "runs", [cells.algorithm])
-    models = [getattr(one, "posterior", None) or one.model for one in learners]
-    fitted = [model if hasattr(model, "fits") else model.fitted for model in models]
-    assert all(model.noise is None for model in fitted)
-
-
-def test_under_noise_that_nobody_knows_scbo_keeps_its_data_and_cei_plays_a_point_twice():
-    setting = play(prepared(Noisy, repeats=0), make("scbo", anew="random"), 1, 2)[0].setting
-    assert np.isinf(setting.noise).all()
-    cells, _ = play(prepared(Noisy, repeats=0), make("cei"), 1, 2)
-    assert not cells.algorithm.noise_free.any()
-    assert play(prepared(Exact), make("cei"), 1, 2)[0].algorithm.noise_free.all()
+    play(prepared(Noisy, repeats=0), make(name, **settings), seeds=2, horizon=5)
 
 
 # Units --------------------------------------------------------------------------------------------
@@ -376,34 +364,14 @@ def test_wrong_simulators_are_one_line(cls, attributes, message):
 
 
 RNG = np.random.default_rng(0)
-FAILS = {
-    "infeasible": (
-        {"best_known": (1.5, 1.5)},
-        r"best_known is not feasible: .* g_1 = 0\.5; give a point",
-    ),
-    "raises": (
-        {"simulate": lambda s, x, gen: 1 / 0},
-        r"every simulation failed; the last: .* simulate fails at x = \[.*ZeroDivisionError",
-    ),
-    "shape": (
-        {"simulate": lambda s, x, gen: [1.0]},
-        r"simulate gives list \[1.0\]; return \[f, g_1\]",
-    ),
-    "scalar": (
-        {"simulate": lambda s, x, gen: 1.0},
-        r"simulate gives float 1.0; return \[f, g_1\]",
-    ),
-    "nan": (
-        {"simulate": lambda s, x, gen: [np.nan, 0.0]},
-        r"every simulation failed; the last: Exact: simulate gives \[nan, 0\.0\] at x = ",
-    ),
-}
 
 
-@pytest.mark.parametrize(("attributes", "message"), FAILS.values(), ids=FAILS)
-def test_what_fails_in_a_play_is_a_failed_cell(attributes, message):
-    with pytest.raises(CellFailure, match=message):
-        play(prepared(Exact, attributes), make("random"), seeds=1, horizon=2)
+def test_a_best_known_point_that_is_infeasible_fails_the_cell():
+    task = prepared(Exact, {"best_known": (1.5, 1.5)})
+    with pytest.raises(
+        CellFailure, match=r"best_known is not feasible: .* g_1 = 0\.5; give a point"
+    ):
+        play(task, make("random"), seeds=1, horizon=2)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cbobench.errors import CellFailure
-from cbobench.problems.tables.columns import MOST_COORDINATES, spreads, units_of
+from cbobench.problems.tables.columns import MOST_COORDINATES
 from cbobench.problems.tables.table import UserTable
 from tests.helpers import make, play, prepare_class, refused, setting
 
@@ -129,17 +129,6 @@ def test_a_constraint_that_never_changes_has_the_unit_1(tmp_path):
     assert np.full((40, 2), 1.0 - 1.2).std(axis=0)[1] > 0
     assert task.played.divisor[1] == 1
     np.testing.assert_allclose(task.played.means[:, 1], -0.2)
-
-
-def test_spreads_are_deviations_but_of_what_rounding_alone_tells_apart():
-    values = np.random.default_rng(0).normal(size=(30, 2))
-    np.testing.assert_array_equal(spreads(values), values.std(axis=0))
-    np.testing.assert_array_equal(units_of(values), values.std(axis=0))
-    thirds = np.array([[0.1], [(0.1 + 0.1 + 0.1) / 3]])
-    assert np.ptp(thirds) > 0
-    assert spreads(thirds) == 0
-    assert units_of(thirds) == 1
-    assert spreads(np.array([[1e-200], [3e-200]])) == 2e-200
 
 
 def test_a_step_of_no_bound_is_refused_by_name():

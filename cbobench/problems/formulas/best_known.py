@@ -1,5 +1,5 @@
-"""Best known points of problems in many dimensions, as `tests/problems/derive_high_dimensional.py`
-prints them.
+"""Best known points of problems in many dimensions; `tests/problems/derive_high_dimensional.py`
+says how they were found.
 """
 
 from __future__ import annotations
