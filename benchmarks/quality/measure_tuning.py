@@ -33,7 +33,7 @@ from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
 from benchmarks.machine import name_processor
-from cbobench.problems.tables.tuning import MEASURED
+from cbobench.problems.tables.measured import MEASURED
 from cbobench.rng import generator
 
 HIDDEN = (8, 16, 32, 64, 128)

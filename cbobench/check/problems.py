@@ -26,8 +26,13 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.formulas.box import BoxProblem
-from cbobench.problems.formulas.derivation import derive, find_contradictions, write_reference
-from cbobench.problems.reference import check_formula, search
+from cbobench.problems.reference import (
+    check_formula,
+    derive,
+    find_contradictions,
+    search,
+    write_reference,
+)
 from cbobench.problems.simulators.kept import place
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.rng import generator
@@ -98,12 +103,13 @@ def optimum_as_derived(draws: Draws) -> Iterator[Finding]:
     if not isinstance(task, BoxProblem) or not task.searched or task.grid is not None:
         return
     for formula, stated in task.formulas():
-        optimum = derive(task, formula, stated)
+        mistake = "" if stated is None else task.mistake(formula, stated)
+        optimum = derive(formula, task.box, None if mistake else stated)
         if stated is None:
             agreeing = f"{optimum.reached} of {optimum.starts} local searches end at one"
             evidence = f"{type(task).__name__} does not say its optimum; {agreeing}"
         else:
-            evidence = "; ".join(find_contradictions(task, formula, optimum, stated))
+            evidence = "; ".join(find_contradictions(optimum, stated, mistake))
         if evidence:
             yield Finding(evidence, f"write: {write_reference(optimum)}")
             return

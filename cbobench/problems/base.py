@@ -22,11 +22,11 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
-from cbobench.problems.class_words import refuse_signature, refuse_unread
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Instances as Instances
 from cbobench.problems.instances import choose_seed_set as choose_seed_set
+from cbobench.problems.user_classes import refuse_signature, refuse_unread
 from cbobench.rng import Streams
 from cbobench.threads import single_thread
 

@@ -5,10 +5,12 @@ inside the box, so a formula need not be defined outside it; it must be smooth n
 its last digits to be right.
 
 What is checked: shapes, finite values, and that a search does not beat the stated optimum.
+`cbobench check` derives all that a class states of its optimum, and compares.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -20,7 +22,7 @@ from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, rerais
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula
-from cbobench.problems.values import BOOLEAN, name_functions, read_run
+from cbobench.problems.user_classes import BOOLEAN, name_functions, read_run
 from cbobench.threads import single_thread
 
 STEP = 2e-4  # of a side, between the points of a difference
@@ -28,6 +30,7 @@ CENTRAL, FORWARD = (
     np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12,
     np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12,
 )
+SAMPLED = 17  # log2 of the points that are sampled
 ACTIVE = 1e-7  # of a constraint's largest value: how near 0 an active one is
 
 
@@ -54,6 +57,11 @@ class Optimum:
     reached: int
     starts: int
 
+    def binds(self, accuracy: float) -> bool:
+        """Whether the best point of the whole box is better than the best feasible one."""
+        f = float(self.values[0])
+        return self.highest - f > accuracy * (1 + abs(f))
+
 
 def slopes(function: Formula, u: Array) -> Array:
     """Derivatives (p, d) of a function (..., d) to (..., p) at a point of the unit cube."""
@@ -68,7 +76,7 @@ def slopes(function: Formula, u: Array) -> Array:
 
 
 def search(
-    formula: Formula, box: Box, starts: int = 32, power: int = 17, also: Sequence[Array] = ()
+    formula: Formula, box: Box, starts: int = 32, power: int = SAMPLED, also: Sequence[Array] = ()
 ) -> Optimum:
     """The constrained maximum of a formula, as `BoxProblem.formula`.
 
@@ -256,6 +264,11 @@ class Reference:
     how: str = ""
     binds: bool | None = None
 
+    @property
+    def tolerance(self) -> float:
+        """By how much the best feasible f may differ from the stated one, with its rounding."""
+        return self.accuracy * (1 + abs(self.f)) + 1e-12
+
 
 def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Array]:
     """Decorator of a `formula(self, x)` of one point (d,): it is asked for each point, which takes
@@ -371,38 +384,82 @@ def contradiction(
     if (g > ROUNDING * (1 + size)).any():
         j = int(g.argmax())
         return f"{at}, which is not feasible: g_{j + 1} = {values[1 + j]:.6g} there"
-    if not abs(values[0] - reference.f) <= reference.accuracy * (1 + abs(reference.f)) + 1e-12:
+    if not abs(values[0] - reference.f) <= reference.tolerance:
         return f"f = {reference.f:.10g} at {at}, where the formula gives f = {values[0]:.10g}"
     return ""
 
 
-_held: dict[Any, str] = {}
-"""Results of `describe_beaten` by formula, because a suite may name a problem many times."""
-
-
-def describe_beaten(key: tuple[Any, ...], formula: Formula, reference: Reference, box: Box) -> str:
+@single_thread()
+def describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
     """Describes how a short search beats a stated optimum, or returns ''.
 
     What it finds is a proof: a point where every g_j <= 0, whatever the problem's
     `feasibility_tolerance`.
     """
-    cache_key = (*key, reference)
-    if cache_key not in _held:
-        _held[cache_key] = _describe_beaten(formula, reference, box)
-    return _held[cache_key]
-
-
-@single_thread()
-def _describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
     try:
         better = search(formula, box, STARTS, POWER, [np.array(reference.x, dtype=np.float64)])
     except (CbobenchError, ArithmeticError, LookupError, TypeError, ValueError):
         return ""  # of formulas that are not smooth
     f = float(better.values[0])
-    if f - reference.f <= reference.accuracy * (1 + abs(reference.f)) + 1e-12:
+    if f - reference.f <= reference.tolerance:
         return ""
     at = ", ".join(f"{v:.10g}" for v in better.x)
     return (
         f"f = {reference.f:.10g}, but f = {f:.10g} at x = ({at}), which is feasible and better "
         f"by {f - reference.f:.3g}"
     )
+
+
+ACCURACY = 1e-9  # of a derived optimum, relative to 1 + |f|
+NEAR_MARGIN, NEAR_SHARE = 0.01, 0.03  # how far a stated margin and share may be off, relatively
+DEVIATIONS = 4  # of a share that is sampled
+
+
+def derive(formula: Formula, box: Box, stated: Reference | None) -> Optimum:
+    """The optimum of a formula by local searches, of which one begins at the stated point."""
+    start_points = [] if stated is None else [np.array(stated.x, dtype=np.float64)]
+    return search(formula, box, also=start_points)
+
+
+def write_reference(optimum: Optimum) -> str:
+    """A derived optimum as code to paste into its class."""
+    active = ", ".join(optimum.active) or "nothing"
+    fields = {
+        "x": tuple(optimum.x.tolist()),
+        "f": repr(float(optimum.values[0])),
+        "slater": f"{optimum.slater:.12g}",
+        "share": f"{optimum.share:.5g}",
+        "accuracy": f"{ACCURACY:g}",
+        "how": f'"multistart SLSQP; active: {active}"',
+        "binds": optimum.binds(ACCURACY),
+    }
+    return (
+        f"reference = Reference({', '.join(f'{name}={value}' for name, value in fields.items())})"
+    )
+
+
+def find_contradictions(optimum: Optimum, stated: Reference, mistake: str) -> list[str]:
+    """What a class states of its optimum, and a search found otherwise.
+
+    Args:
+        mistake: what `contradiction` says of it.
+    """
+    lines = [f"the optimum is {mistake}"] if mistake else []
+    f = float(optimum.values[0])
+    if not abs(f - stated.f) <= stated.tolerance:
+        word = "better" if f > stated.f else "lower"
+        lines.append(f"f is {stated.f!r}; found: {f!r}, {word} by {abs(f - stated.f):.3g}")
+    # Where no search finds a point inside all constraints, nothing is known of the margin.
+    is_margin_known = optimum.slater > 0
+    is_near = abs(stated.slater - optimum.slater) <= NEAR_MARGIN * optimum.slater
+    if is_margin_known and not is_near:
+        lines.append(f"slater is {stated.slater:.6g}; found: {optimum.slater:.6g}")
+    # A sample tells a share up to its own deviation; what is stated as unknown (NaN) is no mistake.
+    likely = min(max(stated.share, optimum.share), 1.0)
+    deviation = math.sqrt(likely * (1 - likely) / 2**SAMPLED)
+    allowed = NEAR_SHARE * optimum.share + DEVIATIONS * deviation
+    if abs(stated.share - optimum.share) > allowed:
+        lines.append(f"share is {stated.share:.4g}; found: {optimum.share:.4g}")
+    if stated.binds is not None and stated.binds != optimum.binds(stated.accuracy):
+        lines.append(f"binds is {stated.binds}; the best f of the whole box is {optimum.highest!r}")
+    return lines

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cbobench.errors import CellFailure
-from cbobench.problems.values import read_runs
+from cbobench.problems.user_classes import read_runs
 from tests.helpers import actions, make, play
 from tests.problems.test_simulator import Exact, prepared
 

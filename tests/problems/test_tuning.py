@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.problems.tables.tuning import MEASURED
+from cbobench.problems.tables.measured import MEASURED
 from tests.conftest import ROOT
 from tests.helpers import problem
 

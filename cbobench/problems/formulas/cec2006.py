@@ -17,8 +17,7 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems.formulas.best_known import KEANE_20, read_numbers, read_rows
-from cbobench.problems.formulas.box import define, join, split
+from cbobench.problems.formulas.box import define, join, read_numbers, read_rows, split
 from cbobench.problems.formulas.high_dimensional import define_keane
 from cbobench.problems.formulas.literature import PublishedProblem
 
@@ -70,6 +69,15 @@ def cec_g1(x: Array) -> Array:
     double = [x[9 + i] - 2 * x[3 + 2 * i] - x[4 + 2 * i] for i in range(3)]
     return join(-cost, *pairs, *single, *double)
 
+
+KEANE_20 = read_numbers(
+    """
+    3.16246061572185 3.12833142812967 3.09479212988791 3.06145059523469 3.02792915885555
+    2.99382606701730 2.95866871765285 2.92184227312450 0.49482511456933 0.48835711005490
+    0.48231642711865 0.47664475092742 0.47129550835493 0.46623099264167 0.46142004984199
+    0.45683664767217 0.45245876903267 0.44826762241853 0.44424700958760 0.44038285956317
+    """
+)
 
 cec_g2 = define_keane(
     "cec-g2",

@@ -28,8 +28,14 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
-from cbobench.problems.formulas.best_known import read_numbers, read_rows
-from cbobench.problems.formulas.box import BoxProblem, define, join, split
+from cbobench.problems.formulas.box import (
+    BoxProblem,
+    define,
+    join,
+    read_numbers,
+    read_rows,
+    split,
+)
 
 # Weights, widths and centres of the first four coordinates of the Hartmann function in six
 # dimensions.

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cbobench.gp.kernels import Array
-from cbobench.problems.formulas.best_known import read_rows
-from cbobench.problems.formulas.box import define, join, split
+from cbobench.problems.formulas.box import define, join, read_rows, split
 from cbobench.problems.formulas.cec2006 import SEEN, HeldOut
 
 

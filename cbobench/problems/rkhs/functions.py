@@ -418,7 +418,6 @@ class RKHSBox(FeedbackModel):
         solution = optimum(sections.kernel, self.d, supports.tobytes(), sections.weights.tobytes())
         f = float(solution.values[0])
         sup = np.maximum(np.abs(values).max(axis=0), np.abs(solution.values))
-        binds = solution.highest - f > ACCURACY * (1 + abs(f))
         spread = values.max(axis=0) - values.min(axis=0)
         return (
             sections,
@@ -429,7 +428,7 @@ class RKHSBox(FeedbackModel):
             spread,
             min(1.0, solution.slater),
             redraws,
-            binds,
+            solution.binds(ACCURACY),
         )
 
     def everywhere(self, instances: Drawn) -> Everywhere:

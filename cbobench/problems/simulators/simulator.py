@@ -21,14 +21,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
+from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop, show
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays
-from cbobench.problems.class_words import refuse_no_constraint
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -36,16 +35,62 @@ from cbobench.problems.simulators.kept import (
     Store,
     succeeded,
 )
-from cbobench.problems.simulators.named_values import name_values, orient
-from cbobench.problems.tables.configurations import BOUNDS, Rule, describe_rules, plain_rules
+from cbobench.problems.tables.configurations import (
+    BOUNDS,
+    Rule,
+    constraints_of,
+    describe_rules,
+    objective_of,
+    plain_rules,
+)
 from cbobench.problems.tables.failures import ABOUT, FailureRule
 from cbobench.problems.tables.inputs import InputSpace
-from cbobench.problems.values import name_functions, read_runs
+from cbobench.problems.user_classes import name_functions, read_runs, refuse_no_constraint
 from cbobench.rng import Streams
 from cbobench.words import count_noun
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
+LIMIT = '{"late": {"at_most": 0.1}}'
+
+
+def name_values(cls: Any) -> list[Rule]:
+    """What a simulator's class says in `objective` and `constraints`.
+
+    Returns:
+        The objective, then the constraints; none where the class has neither word.
+
+    Raises:
+        Misuse: one word without the other, a wrong one, or m beside them.
+    """
+    objective, limits = cls.aim, cls.limits
+    if objective is None and limits is None:
+        return []
+    if objective is None or limits is None:
+        raise Misuse(
+            f"{cls.__name__} names one of objective and constraints; add "
+            + (
+                'objective = {"minimise": "cost"}'
+                if objective is None
+                else f"constraints = {LIMIT}"
+            )
+        )
+    if not isinstance(limits, Mapping):
+        raise Misuse(f"constraints is {show(limits)}; allowed: bounds by name, such as {LIMIT}")
+    rules = [objective_of(objective), *constraints_of(limits, "unit")]
+    if cls.m != len(rules) - 1:
+        raise Misuse(f"{cls.__name__} says m beside its constraints; leave m out")
+    return rules
+
+
+def orient(values: Array, rules: Sequence[Rule]) -> Array:
+    """(f, g_1, ..., g_m) of the values that rules name, (1 + m,); without rules these are f and g
+    themselves.
+    """
+    if not rules:
+        return values
+    signs, bounds = np.array([[rule.sign, rule.bound] for rule in rules]).T
+    return np.asarray(signs * (values - bounds))
 
 
 @dataclass(kw_only=True)

@@ -24,7 +24,7 @@ from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.tables.columns import spreads, units_of, write_number
 from cbobench.problems.tables.failures import FailureRule
 from cbobench.problems.tables.inputs import InputSpace
-from cbobench.problems.values import name_functions
+from cbobench.problems.user_classes import name_functions
 from cbobench.rng import Draws, Streams, standard_normal, uniform
 from cbobench.words import count_noun, list_names
 

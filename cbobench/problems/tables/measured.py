@@ -3,18 +3,27 @@
 Their files are no part of the project. Rows with equal inputs are repetitions of one configuration:
 a round reads one of them, drawn at random, and their mean is the truth that regret, optimum and
 feasibility are about.
+
+The table of `tuning-under-deadline` is ours: real trainings of a small network (Shi & Eryilmaz
+2022, Section 3). It stands in `tuning.csv` beside this file, with `tuning.json`, which says what it
+was measured with; `benchmarks/quality/measure_tuning.py` makes both anew. Playing needs no
+scikit-learn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from cbobench.params import build
+import numpy as np
+
+from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.data import DATA_SETS, Site
-from cbobench.problems.tables.played import FromFiles
-from cbobench.problems.tables.table import UserTable
+from cbobench.problems.data import DATA_SETS, Site, sha256
+from cbobench.problems.tables.read import read_table
+from cbobench.problems.tables.readings import Readings, ReadingsProblem, unit_grid
+from cbobench.problems.tables.table import FromFiles, UserTable
 
 LIGANDS = (
     "P(tBu)3, P(Ph)3, AmPhos, P(Cy)3, P(o-Tol)3, CataCXium A, SPhos, dtbpf, XPhos, dppf, Xanthphos"
@@ -154,3 +163,54 @@ class Suzuki(MeasuredTable):
     source = "Garrido Torres et al. (2022), dataset B1; bound ours"
     about = "352 Suzuki couplings of categories: most conversion, selectivity at least 90 % (ours)"
     stated_facts = ("n = 352, d = 24", "1", "11 of 352", "84.4")
+
+
+MEASURED = Path(__file__).with_name("tuning.csv")
+AXES = ("hidden", "rate", "passes")
+
+
+def read_trainings(clock: Literal["wall", "cpu"], limit: float) -> Readings:
+    """Readings (-error, milliseconds - limit) of the table of trainings, which holds every
+    configuration in every repetition once; axes are logarithmic.
+    """
+    frame = read_table(MEASURED, "trainings").sort_values([*AXES, "repetition"], kind="stable")
+    error, spent = (
+        frame[name].to_numpy(dtype=np.float64).reshape(-1, frame["repetition"].nunique()).T
+        for name in ("error", f"{clock}_ms")
+    )
+    grid = frame.loc[frame["repetition"] == frame["repetition"].min(), [*AXES]].to_numpy()
+    points = unit_grid(*[np.log(np.unique(levels)).tolist() for levels in grid.T])
+    names = tuple(f"{h:g} units, rate {r:.3g}, {p:g} passes" for h, r, p in grid)
+    return Readings(np.stack([-error, spent - limit], axis=1), points, names)
+
+
+@PROBLEMS.register("tuning-under-deadline")
+@dataclass(kw_only=True)
+class TuningUnderDeadline(ReadingsProblem):
+    """100 configurations of a one-layer network on scikit-learn's digits, each trained for real 12
+    times.
+
+    Configurations are hidden units x learning rate x passes over the data, on logarithmic axes. f
+    is minus the mean validation error, g the mean training time minus the limit, in milliseconds. A
+    round reads one repetition (a split and initial weights, the same for all configurations), so
+    the noise is that of training, not of a model.
+    """
+
+    source = "Shi & Eryilmaz (2022) 3, measured by us"
+    about = (
+        "100 hyper-parameter settings of a small network, validation error and training time as "
+        "measured"
+    )
+    stated_facts = ("n = 100, d = 3", "1", "50 of 100", "-0.03518533")
+
+    limit: float = param(50.0, "deadline, milliseconds per training", above=0.0)
+    clock: Literal["wall", "cpu"] = param(
+        "wall", "training time by the clock on the wall, or of the processor"
+    )
+
+    def identity(self) -> dict[str, Any]:
+        return {"trainings": sha256(MEASURED)}
+
+    def prepare(self, data: Any) -> None:
+        self.readings = read_trainings(self.clock, self.limit)
+        self.check(self.limit, "ms")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Problem
+from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.data import Site, sha256
 from cbobench.problems.tables.columns import (
     as_numbers,
@@ -35,9 +36,9 @@ from cbobench.problems.tables.configurations import (
 )
 from cbobench.problems.tables.failures import FailureRule
 from cbobench.problems.tables.inputs import InputColumns
-from cbobench.problems.tables.played import FromFiles
 from cbobench.problems.tables.read import read_frame
 from cbobench.problems.tables.readings import Table, TabularProblem, correlation
+from cbobench.rng import Streams
 from cbobench.words import list_names
 
 if TYPE_CHECKING:
@@ -58,6 +59,53 @@ OF_CONFIGURATIONS = (
     "one_hot",
     "amounts",
 )[1:]
+
+
+@dataclass(kw_only=True)
+class FromFiles(Problem):
+    """Base of a problem that is played as another one.
+
+    Attributes:
+        played: that one, which `prepare` makes.
+        by_name: see `Problem.describe_inputs`; None: as `played` says.
+    """
+
+    seed_independent = True
+
+    played: Problem = state()
+    by_name: Inputs | None = state()
+
+    @property
+    def actions(self) -> Finite:
+        actions = self.played.actions
+        assert isinstance(actions, Finite)
+        return actions
+
+    @property
+    def constraints(self) -> int:
+        return self.played.constraints
+
+    @property
+    def kernel_is_known(self) -> bool:  # type: ignore[override]
+        return self.played.kernel_is_known
+
+    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+        return self.played.draw(generators)
+
+    def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        return self.played.feedback(instances, streams)
+
+    def describe_inputs(self) -> Inputs | None:
+        return super().describe_inputs() if self.by_name is None else self.by_name
+
+    def describe_objective(self) -> Objective:
+        return self.played.describe_objective()
+
+    def measured_in(self) -> tuple[Sequence[Any], Any, Any] | None:
+        return self.played.measured_in()
+
+    def note(self) -> str:
+        return self.played.note()
 
 
 @PROBLEMS.register("table")
