@@ -27,6 +27,7 @@ from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.channels import Law, TwoLaws, noise_law
 from cbobench.problems.formulas.box import BoxProblem, Reference
+from cbobench.problems.reference import search
 from cbobench.problems.tables.readings import Readings, ReadingsProblem, unit_grid
 from cbobench.rng import Draws, Streams, generator
 
@@ -123,7 +124,7 @@ class CloudLatency(ReadingsProblem):
         self.check(self.limit, "s")
 
 
-GPUS = 8.0
+GPUS, ARRIVALS = 8.0, 14.0
 # scales of h_1 and h_2, jobs per round; HALF: x_2 that serves half of its scale
 SERVICE, HALF = (9.0, 30.0), 6.0
 # energy per GPU, per GPU², and of a node that is on
@@ -164,7 +165,7 @@ class QueueStability(BoxProblem):
         "acting"
     )
 
-    arrivals: float = param(14.0, "λ, mean number of jobs that arrive in a round", above=0.0)
+    arrivals: float = param(ARRIVALS, "λ, mean number of jobs that arrive in a round", above=0.0)
     full_information: bool = param(True, "show g_t(.) = ω(t) - h_1 - h_2 before acting")
     law: Law = param("gaussian", "law of the noise on f, scaled to its standard deviation R")
     noise_g: float = state()
@@ -200,49 +201,20 @@ class QueueStability(BoxProblem):
 
     @cached_property
     def optimum(self) -> Reference:
-        """`reference` for these arrivals: f falls and h rises in both x_i, so a polished scan of g
-        = 0 finds it.
+        """`reference` for these arrivals: searched unless they are the default. h rises in both
+        x_i, so that all GPUs leave the largest margin.
         """
-        from scipy.optimize import minimize_scalar
-
-        def partner(x_1: Array) -> Array:
-            """The smallest x_2 that keeps the queue stable, beyond the box where there is none in
-            it.
-            """
-            left = np.maximum(self.arrivals - service(x_1, x_1)[0], 0.0)
-            most = SERVICE[1] - 1e-9  # approached by h_2 without end
-            return np.asarray(HALF * np.minimum(left, most) / (SERVICE[1] - np.minimum(left, most)))
-
-        def cost(x_1: Array) -> Array:
-            x_2 = partner(x_1)
-            return np.where(x_2 <= GPUS, energy(x_1, x_2), np.inf)
-
-        # The cost on the boundary has several valleys: a scan finds the right one,
-        # and a search its bottom.
-        scan = np.linspace(0, GPUS, 4001)
-        start = int(cost(scan).argmin())
-        bracket = (scan[max(0, start - 1)], scan[min(len(scan) - 1, start + 1)])
-        polished = minimize_scalar(cost, bounds=bracket, method="bounded", options={"xatol": 1e-12})
-        # Kinks of the boundary are no bottom that a smooth search finds.
-        # node 1 serves all: a kink of the boundary
-        alone = min(float(np.expm1(self.arrivals / SERVICE[0])), GPUS)
-        left = self.arrivals - float(service(np.array(GPUS), np.array(GPUS))[1])
-        # of a node 2 with all GPUs
-        beside = float(np.clip(np.expm1(left / SERVICE[0]) * (1 + 1e-12), 0, GPUS))
-        x_1 = min(
-            (float(scan[start]), float(polished.x), alone, beside),
-            key=lambda x: float(cost(np.array(x))),
-        )
-        x = np.array([x_1, partner(np.array(x_1))])
-        while self.formula(x)[1] > 0:  # the last digit
-            x = np.nextafter(x, np.inf)
-        # All that is stated beside the point must hold for these arrivals, too.
-        # of slices: the share is the area above the boundary
-        middles = GPUS * (np.arange(2**14) + 0.5) / 2**14
-        share = 1 - float(np.minimum(partner(middles) / GPUS, 1.0).mean())
-        f, lowest = float(self.formula(x)[0]), float(self.formula(np.array(self.high))[1])
+        if self.arrivals == ARRIVALS:
+            return self.reference
+        most = np.array(self.high)
+        found = search(self.formula, self.box, starts=8, power=12, also=[most])
+        x = found.x.tolist()
         return replace(
-            self.reference, x=(float(x[0]), float(x[1])), f=f, slater=-lowest, share=share
+            self.reference,
+            x=(x[0], x[1]),
+            f=float(found.values[0]),
+            slater=-float(self.formula(most)[1]),
+            share=found.share,
         )
 
     def noise_draws(self, streams: Streams) -> Draws:
