@@ -317,7 +317,7 @@ def _find_tails(apart: Array) -> tuple[Array, Array]:
     return tails[0], tails[1]
 
 
-def _group_alike(rows: Indices) -> list[Indices]:
+def _group_alike(rows: Mask) -> list[Indices]:
     """The positions of equal rows, for each of the rows that differ."""
     positions: dict[bytes, list[int]] = {}
     for i, row in enumerate(rows):

@@ -37,7 +37,7 @@ from cbobench.problems.formulas.literature import PublishedProblem
 from cbobench.registry import tell_install
 from cbobench.threads import single_thread
 
-# Best known points, as `tests/problems/derive_high_dimensional.py` prints them.
+# Best known points, as `tests/problems/derive_high_dimensional.py` says how they were found.
 KEANE_10 = read_numbers(
     """
     3.123890381 3.069154873 3.014282328 2.957588379 1.466041357 0.3680585196 0.3634823294
