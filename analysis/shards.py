@@ -37,8 +37,7 @@ from analysis.field import open_table
 from analysis.field.page import PAGE, write_pages
 from analysis.folders import PUBLISHED, ROOT
 from cbobench.errors import CbobenchError, unknown
-from cbobench.replay.replay import replay
-from cbobench.replay.text import describe_replay
+from cbobench.replay.replay import describe_replay, replay
 from cbobench.results.export import export
 from cbobench.results.provenance import invocation
 from cbobench.suite import yamlio

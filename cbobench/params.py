@@ -2,6 +2,9 @@
 
 Problems and algorithms are keyword-only dataclasses whose constructor fields are made with `param`.
 The same declaration validates a suite file, names a cell, and prints `cbobench show`.
+
+Functions of many options are called with the fields of one frozen dataclass (`accept_fields`): a
+keyword, its type and its default stand once.
 """
 
 from __future__ import annotations
@@ -11,18 +14,21 @@ import functools
 import inspect
 import math
 import operator
+import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, Field, dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from cbobench.errors import Misuse, nearest, one_line, reraise_stop, show, unknown
-from cbobench.options import accept_fields
 
 T = TypeVar("T")
+Fields = ParamSpec("Fields")
+Options = TypeVar("Options")
+Result = TypeVar("Result")
 LARGEST = 1e100  # products of larger numbers overflow
 BOUNDS = {
     "above": operator.gt,
@@ -30,6 +36,63 @@ BOUNDS = {
     "below": operator.lt,
     "at_most": operator.le,
 }
+
+
+def accept_fields(
+    options_class: Callable[Fields, Options], hidden: Collection[str] = ()
+) -> Callable[[Callable[[Options], Result]], Callable[Fields, Result]]:
+    """Return a decorator that lets a function of one `options_class` be called with the fields of
+    it.
+
+    The function's own keywords follow them. `help`, `inspect.signature` and the completion of
+    notebooks show all. Where the function's docstring has a line "Args: see `...`.", `help` shows
+    there what the docstrings of the class and its bases say under "Attributes:".
+
+    Args:
+        hidden: fields that callers do not give.
+
+    Raises:
+        Misuse: when the function is called with a keyword that there is not.
+    """
+    is_argument_line = re.compile(r"^Args: see `\w+`\.\n", re.MULTILINE)
+
+    def decorate(function: Callable[[Options], Result]) -> Callable[Fields, Result]:
+        _, *own_parameters = inspect.signature(function).parameters.values()
+        own_names = [parameter.name for parameter in own_parameters]
+        field_parameters = inspect.signature(options_class).parameters.values()
+        parameters = [*(p for p in field_parameters if p.name not in hidden), *own_parameters]
+        allowed = [parameter.name for parameter in parameters]
+
+        @functools.wraps(function)
+        def call(*arguments: Fields.args, **keywords: Fields.kwargs) -> Result:
+            for name in keywords:
+                if name not in allowed:
+                    raise unknown("option", name, allowed)
+            own: dict[str, Any] = {
+                name: keywords.pop(name) for name in own_names if name in keywords
+            }
+            return function(options_class(*arguments, **keywords), **own)
+
+        signature = inspect.signature(function).replace(parameters=parameters)
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        # From Python 3.13 on docstrings are kept without indentation; before, `help` takes it off.
+        doc = inspect.cleandoc(function.__doc__ or "") + "\n"
+        call.__doc__ = is_argument_line.sub(lambda _: _describe_fields(options_class), doc)
+        return call
+
+    return decorate
+
+
+def _describe_fields(options_class: Callable[..., object]) -> str:
+    """Return the "Args:" of a function that is called with the fields of a class."""
+    parts = ["Args:\n"]
+    for base in reversed(inspect.getmro(options_class)):  # type: ignore[arg-type]
+        # The fields end with the section: what follows is of the class.
+        doc = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        _, _, attributes = doc.partition("Attributes:\n")
+        attributes = attributes.partition("\n\n")[0]
+        parts.append(attributes.rstrip() + "\n" if attributes else "")
+    return "".join(parts)
 
 
 @dataclass(frozen=True)

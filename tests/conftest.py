@@ -230,7 +230,7 @@ def small_suite(write_suite: Callable[..., Path]) -> Callable[..., Path]:
 PLAYERS = {
     "as it comes": "",
     "fresh workers": "from cbobench.sweep import children; children.can_fork = lambda: False",
-    "ray": "from cbobench.sweep import run; run.SMALL = 0",
+    "ray": "from cbobench.sweep import engines; engines.SMALL = 0",
 }
 
 

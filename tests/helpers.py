@@ -27,11 +27,12 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Arrivals, Problem
 from cbobench.problems.data import DataFolder, Site
 from cbobench.problems.formulas.box import BoxProblem
-from cbobench.results.manifest import DIGEST, FILE, content_digest
+from cbobench.results.manifest import FILE
 from cbobench.rng import Streams
 from cbobench.suite import prepare as preparation
 from cbobench.suite.cells import Suite
 from cbobench.suite.text import read_suite
+from cbobench.suite.variants import DIGEST, content_digest
 from cbobench.watcher import Watcher
 
 

@@ -35,7 +35,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
 from cbobench.problems.simulators.simulator import Simulator
-from cbobench.sweep.blocks import TASK_SECONDS
+from cbobench.sweep.scheduler import TASK_SECONDS
 from cbobench.words import count_noun
 
 PAGES = (

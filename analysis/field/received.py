@@ -20,8 +20,7 @@ from pathlib import Path
 from analysis.bundles import find_sent
 from analysis.folders import PUBLISHED
 from cbobench.errors import CbobenchError, Misuse, printable
-from cbobench.replay.replay import replay
-from cbobench.replay.text import describe_replay
+from cbobench.replay.replay import describe_replay, replay
 from cbobench.words import count_noun, list_names
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.zip")

@@ -33,9 +33,9 @@ from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.params import param
 from cbobench.problems.base import Actions
+from cbobench.sweep.engines import start_engine
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.plan import plan
-from cbobench.sweep.run import start_engine
 from cbobench.sweep.scheduler import Scheduler
 from cbobench.watcher import SILENT
 

@@ -39,9 +39,8 @@ from cbobench.call import Call
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.messages import Ended, Join, Submit
 from cbobench.sweep.plan import plan
-from cbobench.sweep.ray_executor import RayClient, RayExecutor
+from cbobench.sweep.ray_executor import Ended, Join, RayClient, RayExecutor, Submit
 from cbobench.sweep.scheduler import Scheduler
 
 TASK = 0.6e-3  # seconds of the driver per task

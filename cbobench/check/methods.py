@@ -29,8 +29,8 @@ from cbobench.check.trial import (
 )
 from cbobench.errors import CbobenchError, reraise_stop
 from cbobench.gp.kernels import Array
-from cbobench.play.failure import describe_error
 from cbobench.play.play import Play
+from cbobench.play.task import describe_error
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.formulas.box import BoxInstances
 from cbobench.problems.instances import Instances

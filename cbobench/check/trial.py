@@ -17,8 +17,8 @@ from cbobench import params
 from cbobench.algorithms.base import Setting
 from cbobench.errors import CbobenchError, reraise_stop
 from cbobench.gp.kernels import Array
-from cbobench.play.failure import describe_error
 from cbobench.play.play import Play, PlayOptions
+from cbobench.play.task import describe_error
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Actions, Channel, Feedback, Problem, Shown
 from cbobench.problems.data import DataFolder

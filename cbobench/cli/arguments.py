@@ -18,8 +18,7 @@ from cbobench import __version__
 from cbobench.cli import catalogue, completion, maintenance, new, playing, reading
 from cbobench.cli.parser import Commands, GroupedHelp, Parser
 from cbobench.errors import Advice, CbobenchError, mask_secrets, one_line, printable, refuse_strange
-from cbobench.processes import address_space_limit
-from cbobench.threads import THREAD_VARIABLES, exit_process
+from cbobench.threads import THREAD_VARIABLES, address_space_limit, exit_process
 from cbobench.words import SPELLED
 
 STOPPED = 130

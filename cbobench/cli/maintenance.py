@@ -81,7 +81,7 @@ def import_if_asked(options: argparse.Namespace, *runs: str) -> None:
     if options.imports:
         from cbobench.results.folder import open_run
         from cbobench.results.manifest import Manifest
-        from cbobench.results.staleness import import_named
+        from cbobench.results.source import import_named
 
         for run in runs:
             import_named(pair for grid in Manifest.read(open_run(run)).grids for pair in grid.pairs)
@@ -114,8 +114,7 @@ def _describe_origins(state: Status, imports: bool) -> list[str]:
         imports: whether modules of the user's own were imported to look at their code.
     """
     from cbobench.results.provenance import mixed_note
-    from cbobench.results.source import libraries
-    from cbobench.results.staleness import find_imports, registered_names
+    from cbobench.results.source import find_imports, libraries, registered_names
 
     lines = []
     if state.stale:
@@ -179,9 +178,8 @@ def do_verify(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def _do_replay(options: argparse.Namespace) -> int:
     """`cbobench verify --replay`."""
-    from cbobench.replay.replay import replay
+    from cbobench.replay.replay import describe_draw, describe_replay, replay, replay_as_json
     from cbobench.replay.stage import Stage
-    from cbobench.replay.text import describe_draw, describe_replay, replay_as_json
 
     replayed = replay(
         options.runs,

@@ -187,7 +187,7 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
         said: how many failures were counted when they were told last.
     """
 
-    from cbobench.sweep.failures import FailureCounts
+    from cbobench.sweep.outcome import FailureCounts
 
     tally = FailureCounts(outcome.errors)
     lines = [f"failed: {error}" for error in tally.examples()]

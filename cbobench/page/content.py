@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from cbobench.errors import CbobenchError, mask_secrets, printable
-from cbobench.page.figures import Figure, draw_curves, draw_profile
-from cbobench.page.paths import shorten_paths
+from cbobench.page.figures import Figure, draw_curves, draw_profile, shorten_paths
 from cbobench.report.compare import compare
 from cbobench.report.groups import KEY, Group
 from cbobench.report.load import Run

@@ -1,7 +1,12 @@
-"""The figures of a page, drawn by plotly: numbers and colours are those of `cbobench figures`."""
+"""The figures of a page, drawn by plotly: numbers and colours are those of `cbobench figures`.
+
+And paths in its texts: a reader elsewhere needs the name of a file, and not where it lies on
+somebody's machine.
+"""
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, Literal
 
@@ -10,7 +15,6 @@ import pandas as pd
 
 from cbobench.errors import printable
 from cbobench.metrics import METRICS, Metric
-from cbobench.page.paths import shorten_paths
 from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.figures import scale_of
 from cbobench.report.figures.profiles import Profile
@@ -23,6 +27,17 @@ Figure = Any  # of plotly, which is imported only where a page is written
 ROUNDS = 160  # points of a curve at most
 BAR_EVERY = 20  # points, from the last one on
 ROW, MARGIN = 240, 150  # pixels: a row of curves, and what stands above and below all
+
+START = r"(?:file://)?(?:~|…)?/(?!/)"
+PATH = re.compile(
+    rf"(?:(?<=&#x27;)|(?<=&quot;)){START}[^&\n<]*"  # behind a quote, where it may hold spaces
+    rf"|(?<![\w./~…<-]){START}[^\s&<>()\[\]{{}},;:|=*?]+"
+)
+PACKAGES = (
+    re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+)/(?=.)"),
+    re.compile(r".*/(?=cbobench/.*\.py$)"),
+)
+"""What stands before the path of a file within its package."""
 
 
 def plain(text: str) -> str:
@@ -161,3 +176,21 @@ def _offer_scales(what: str, axes: Any, place: float) -> dict[str, Any]:
         "y": 1.0,
         "yanchor": "bottom",
     }
+
+
+def shorten_paths(html: str) -> str:
+    """Escaped text, or HTML, in which every absolute path is shortened.
+
+    A file of a package is named from the package on, another one by its last name alone.
+    """
+    return PATH.sub(lambda match: _shorten(match[0]), html)
+
+
+def _shorten(path: str) -> str:
+    place = path.removeprefix("file://").rstrip("/")
+    if place.startswith("/") and place.count("/") == 1:
+        return path  # one name behind a slash may be anything
+    for package in PACKAGES:
+        if match := package.match(place):
+            return place[match.end() :]
+    return f"…/{place.rpartition('/')[2]}"

@@ -26,8 +26,8 @@ from cbobench.problems.base import Actions, Arrivals, Drawn, Feedback, Problem
 from cbobench.problems.channels import AdditiveNoise, UnderWay
 from cbobench.problems.instances import check_drawn
 from cbobench.problems.tables.past import FILE, take_past
-from cbobench.processes import read_children_seconds
 from cbobench.rng import Streams, generators
+from cbobench.threads import read_children_seconds
 
 CHUNK = 1000
 

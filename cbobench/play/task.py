@@ -9,22 +9,28 @@ import os
 import platform
 import re
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from cbobench.arithmetic import arithmetic_kind
-from cbobench.errors import CbobenchError, Misuse
+from cbobench.errors import CbobenchError, Interrupted, Misuse, TimedOut, find_causes
 from cbobench.play.block import RoundRows, start, summaries
-from cbobench.play.company import Company, find_company
-from cbobench.play.failure import describe_error, reraise_interrupt
-from cbobench.play.isolation import captured_output, default_warnings, isolate_play
+from cbobench.play.isolation import (
+    Company,
+    captured_output,
+    default_warnings,
+    find_company,
+    isolate_play,
+)
 from cbobench.play.play import Observer, Play
 from cbobench.play.watchdog import (
     Heartbeat,
@@ -34,15 +40,14 @@ from cbobench.play.watchdog import (
 )
 from cbobench.problems.base import Problem
 from cbobench.problems.simulators.simulator import Simulator
-from cbobench.processes import leave_fork
-from cbobench.results.digests import Digests
 from cbobench.results.folder import RunFolder
 from cbobench.results.lock import refuse_unshared_folder
 from cbobench.results.provenance import cpu_kind
+from cbobench.results.rounds import Digests
 from cbobench.results.schema import TableWriter, make_footer, schema
 from cbobench.results.simulations import SimulationStore
 from cbobench.results.source import import_libraries, libraries, module_hashes, source_hash
-from cbobench.results.store import StoreFailure
+from cbobench.results.store import StoreFailure, leave_fork
 from cbobench.suite.cells import Cell, Pair
 from cbobench.suite.settings import ONE, Demand
 from cbobench.suite.variants import canonical
@@ -51,6 +56,9 @@ from cbobench.words import list_names
 
 INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
+OURS = Path(__file__).parents[1]
+LONGEST_LINE = 300
+LONGEST_TRACE = 20_000
 
 WriteTable = Callable[[pa.Table], None]
 CellRows = list[dict[str, Any]]
@@ -452,3 +460,66 @@ def _identity(cell: Cell, task: Task) -> dict[str, Any]:
         "libraries": task.libraries,
         "attempt": task.attempt,
     }
+
+
+def reraise_interrupt(error: BaseException) -> None:
+    """Raise `Interrupted` again if it caused an error: a cell may convert it, or fail while it
+    passes.
+    """
+    for cause in find_causes(error):
+        if isinstance(cause, Interrupted):
+            raise cause
+
+
+def describe_error(error: BaseException) -> tuple[str, str]:
+    """Return one line with the error and its round, and the traceback."""
+    kind = type(error).__name__
+    try:
+        lines = str(error)[: 10 * LONGEST_LINE].strip().splitlines()
+        message = lines[0] if lines else ""
+    except BaseException as another:  # the user's code makes its text
+        reraise_interrupt(another)
+        message = "(its text cannot be shown)"
+    text = message
+    if not isinstance(error, CbobenchError | TimedOut):
+        text = (f"{kind}: {message}" if message else kind) + _place(error)
+    notes = getattr(error, "__notes__", ())
+    rounds = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except BaseException as another:
+        reraise_interrupt(another)
+        trace = f"{kind} (its traceback cannot be shown)"
+    return safe_line(": ".join([*rounds, text])), safe_text(trace)
+
+
+def _place(error: BaseException) -> str:
+    """Return the place in the user's own file where an error was raised, or ""."""
+    place = ""
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        path = Path(frame.f_code.co_filename)
+        if (
+            path.suffix == ".py"
+            and OURS not in path.parents
+            and not {*path.parts} & {"site-packages", "dist-packages"}
+        ):
+            place = f" ({path.name}:{number})"
+    return place
+
+
+def safe_line(text: str) -> str:
+    """Return a line that any terminal and file can hold: escaped and cut."""
+    escaped = "".join(map(_escape_character, text[: LONGEST_LINE + 1]))
+    return escaped if len(escaped) <= LONGEST_LINE else escaped[: LONGEST_LINE - 4] + " ..."
+
+
+def safe_text(text: str) -> str:
+    """Do the same for several lines; of a long text keep its beginning and end."""
+    if len(text) > LONGEST_TRACE:
+        half = LONGEST_TRACE // 2
+        text = f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    return "".join(c if c == "\n" else _escape_character(c) for c in text)
+
+
+def _escape_character(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

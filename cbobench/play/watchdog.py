@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf
 from types import FrameType
 
-from cbobench.play.failure import TimedOut
+from cbobench.errors import TimedOut
 from cbobench.play.play import Observer, Play
 
 REPORT_SECONDS = 1.0  # between two reports of the rounds played

@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from cbobench.errors import show
 from cbobench.metrics import METRICS
-from cbobench.results.digests import digest_of
 from cbobench.results.export import find_improvements
 from cbobench.results.query import PublishedCells
-from cbobench.results.rounds import equal_or_nan, rows_by_cell
+from cbobench.results.rounds import digest_of, equal_or_nan, rows_by_cell
 from cbobench.results.schema import FITTED, IMPROVED, RECOMMENDATION_RULE, RECOMMENDED, RULE, schema
 from cbobench.suite.cells import as_numbers
 

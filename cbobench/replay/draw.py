@@ -18,8 +18,7 @@ from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.manifest import NO_POSITION, Manifest
 from cbobench.results.provenance import cpu_kind, installed_version
 from cbobench.results.query import PublishedCells, read_published
-from cbobench.results.source import other_versions
-from cbobench.results.staleness import Origin
+from cbobench.results.source import Origin, other_versions
 from cbobench.rng import generator
 from cbobench.suite.cells import Cell
 

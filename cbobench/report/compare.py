@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 
 from cbobench.errors import Misuse
-from cbobench.options import accept_fields
+from cbobench.params import accept_fields
 from cbobench.report.figures.profiles import profile_algorithms
 from cbobench.report.load import RunLike, open_run
 from cbobench.report.quantities import quantities

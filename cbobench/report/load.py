@@ -28,7 +28,7 @@ from cbobench.results.query import (
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import IMPROVED, list_kept, schema
 from cbobench.results.several import count_shared, join_manifests, join_published
-from cbobench.results.staleness import Freshness
+from cbobench.results.source import Freshness
 
 LABELS = {"label": "algorithm", "algorithm_label": "algorithm", "problem_label": "problem"}
 MOST_COLUMNS = 60  # columns that an error lists: a reader cannot guess the names of a frame

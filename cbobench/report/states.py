@@ -10,7 +10,7 @@ import numpy as np
 from cbobench.results.folder import RunFolder
 from cbobench.results.manifest import NO_POSITION, Manifest
 from cbobench.results.query import PublishedCells, read_published
-from cbobench.results.staleness import Freshness, Origin
+from cbobench.results.source import Freshness, Origin
 from cbobench.suite.cells import Cell, Cells, PairCells
 
 

@@ -12,7 +12,7 @@ next one and `results.lock` remove. Rows of superseded attempts are dropped.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from cbobench.errors import CbobenchError, DamagedRun
 from cbobench.results.folder import SHARD, RunFolder
-from cbobench.results.query import COLUMNS, PublishedCells, read_published
+from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.schema import TableWriter, make_footer, rounds_schema, schema
 from cbobench.suite.cells import as_words
 from cbobench.watcher import Watcher
@@ -64,6 +64,29 @@ class _Shard:
         return rows >= ROWS or cells >= CELLS
 
 
+def finish(folder: RunFolder, watcher: Watcher) -> None:
+    """Clear up once all is played, for the holder of the lock: remove what is of no cell, and merge
+    the files of a large run. A failure to merge is noted and leaves the run as it is.
+    """
+    remove_orphans(folder)
+    try:
+        before, after = compact(folder, above=MANY)
+    except CbobenchError as error:
+        watcher.note(f"its files were not merged ({error}); the run is whole without that")
+    else:
+        if after < before:
+            watcher.note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
+
+
+def remove_orphans(folder: RunFolder) -> None:
+    """Remove rounds without cells: their worker was killed in between.
+
+    Only once all is played: a worker outlives a driver that is killed for a moment, in which it may
+    publish the cells.
+    """
+    folder.remove_tasks({*folder.names("rounds")} - {*folder.names("cells")})
+
+
 def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     """Merge the small files of a run, for the holder of its lock.
 
@@ -79,36 +102,22 @@ def compact(folder: RunFolder, above: int = 1) -> tuple[int, int]:
     """
     before = folder.names("cells")
     if len(before) > above:
-        published = read_published(folder, [*COLUMNS, "horizon"])
-        counting = np.unique(published.task[published.rows]).tolist()
-        superseded = {*published.tasks} - {published.tasks[i] for i in counting}
-        _remove(folder, [task.name for task in superseded])
-        shards = _plan_shards(folder, published)
+        shards = _plan_shards(folder)
         if sum(len(shard.members) for shard in shards) > above:
             for shard in shards:
                 _merge(folder, shard)
     return len(before), len(folder.names("cells"))
 
 
-def compact_if_large(folder: RunFolder, watcher: Watcher) -> None:
-    """Merge the files of a large run. A failure is noted and leaves the run as it is."""
-    try:
-        before, after = compact(folder, above=MANY)
-    except CbobenchError as error:
-        watcher.note(f"its files were not merged ({error}); the run is whole without that")
-    else:
-        if after < before:
-            watcher.note(f"merged {count_noun(before, 'file')} of cells into {after:,}")
+def _plan_shards(folder: RunFolder) -> list[_Shard]:
+    """Group the small files by shard, and remove those whose cells were all played again. A single
+    file stays as it is.
+    """
+    published = read_published(folder, [*COLUMNS, "horizon"])
+    counting = np.unique(published.task[published.rows]).tolist()
+    superseded = {*published.tasks} - {published.tasks[i] for i in counting}
+    folder.remove_tasks(task.name for task in superseded)
 
-
-def _remove(folder: RunFolder, tasks: Iterable[str]) -> None:
-    for task in tasks:
-        for kind in reversed(KINDS):
-            folder.remove(f"{kind}/{task}.parquet")
-
-
-def _plan_shards(folder: RunFolder, published: PublishedCells) -> list[_Shard]:
-    """Group the small files by shard. A single file stays as it is."""
     horizon = np.array(published.table["horizon"].to_pylist(), dtype=np.int64)
     latest_rows = np.sort(published.rows)
     ids = dict(zip(published.rows.tolist(), as_words(published.ids), strict=True))
@@ -143,11 +152,13 @@ def _merge(folder: RunFolder, shard: _Shard) -> None:
     rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids)}
     for kind in KINDS:
         metadata = make_footer(kind, name, cells[kind], rows[kind])
-        parts = _parts(folder, shard, kind)
-        columns = (
-            rounds_schema(all(member.complete for member in shard.members))
-            if kind == "rounds"
-            else schema(kind)
+        complete = all(member.complete for member in shard.members)
+        columns = rounds_schema(complete) if kind == "rounds" else schema(kind)
+        parts = (
+            part.cast(schema(kind))
+            for member in shard.members
+            if (ids := member.ok_cells if kind == "rounds" else member.cells)
+            for part in folder.row_groups(kind, member.task, cells=ids)
         )
         folder.publish(
             f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind])
@@ -155,16 +166,7 @@ def _merge(folder: RunFolder, shard: _Shard) -> None:
     for kind in KINDS:
         # Read back before the merged files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
-    _remove(folder, names)
-
-
-def _parts(folder: RunFolder, shard: _Shard, kind: str) -> Iterator[pa.Table]:
-    """Yield the latest rows of a shard's files of a kind."""
-    for member in shard.members:
-        ids = member.ok_cells if kind == "rounds" else member.cells
-        if ids:
-            for part in folder.row_groups(kind, member.task, cells=ids):
-                yield part.cast(schema(kind))
+    folder.remove_tasks(names)
 
 
 def _write(

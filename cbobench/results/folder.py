@@ -11,7 +11,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -35,7 +35,6 @@ from cbobench.errors import (
     show,
 )
 from cbobench.metrics import REWARD_STEPS
-from cbobench.processes import leave_fork
 from cbobench.results.rounds import read_row_groups
 from cbobench.results.schema import FOOTER, REQUIRED, digest_matches, refuse_version, schema
 from cbobench.results.store import (
@@ -44,6 +43,7 @@ from cbobench.results.store import (
     AtomicFile,
     first_line,
     is_away,
+    leave_fork,
     store_failure,
     writing,
 )
@@ -248,6 +248,12 @@ class RunFolder:
         """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             self._ask(lambda: self.fs.delete_file(self.path(relative)), "write to")
+
+    def remove_tasks(self, tasks: Iterable[str]) -> None:
+        """Remove the files of some tasks, their cells first: they count with their rounds alone."""
+        for task in tasks:
+            self.remove(f"cells/{task}.parquet")
+            self.remove(f"rounds/{task}.parquet")
 
     def remove_temporary(self, tasks: Sequence[str]) -> None:
         """Remove temporary files of tasks that were stopped while writing."""

@@ -212,13 +212,3 @@ def _remove_unfinished(folder: RunFolder) -> int:
         with suppress(OSError):  # the next call tries again
             path.unlink()
     return len(paths)
-
-
-def remove_orphans(folder: RunFolder) -> None:
-    """Remove rounds without cells: their worker was killed in between.
-
-    For the holder of the lock once all is played: a worker outlives a driver that is killed for a
-    moment, in which it may publish the cells.
-    """
-    for task in {*folder.names("rounds")} - {*folder.names("cells")}:
-        folder.remove(f"rounds/{task}.parquet")

@@ -4,7 +4,6 @@ index of the cells. Each call writes it under the lock.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,17 +24,18 @@ from cbobench.errors import (
 )
 from cbobench.results.folder import RunFolder
 from cbobench.results.schema import SCHEMA_VERSION, refuse_version
-from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite
+from cbobench.suite.cells import NO_POSITION as NO_POSITION
+from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite, locate
 from cbobench.suite.cells import Pair as Pair
 from cbobench.suite.cells import as_numbers as as_numbers
 from cbobench.suite.cells import as_words as as_words
-from cbobench.suite.variants import INITIAL, canonical, difference
+from cbobench.suite.variants import DIGEST, INITIAL, content_digest, difference
 from cbobench.suite.variants import Variant as Variant
 from cbobench.suite.variants import short as short
 from cbobench.suite.yamlio import texts
 from cbobench.words import count_noun, list_names
 
-FILE, DIGEST = "run.json", "digest"
+FILE = "run.json"
 CHANGED = "is not what was written: something has changed it since"
 REMAKE = "cbobench run SUITE --again damaged begins it anew"
 VariantKind = Literal["problems", "algorithms"]
@@ -76,7 +76,8 @@ class Manifest:
                 f"{folder.path(FILE)} is missing, its cells are there; the next cbobench run "
                 "of the suite that played them makes it again"
             )
-        return cls.from_json(folder.read_json(FILE), folder.path(FILE))
+        content = folder.read_json(FILE)
+        return cls.from_json(content, folder.path(FILE))
 
     @classmethod
     def from_json(cls, content: dict[str, Any], path: str) -> Manifest:
@@ -87,37 +88,31 @@ class Manifest:
         """
         refuse_version(path, content.get("schema"))
         try:
-            manifest = cls._of(content)
+            for text_name, text, _ in texts(content):
+                refuse_strange(text, text_name, lines=True)
+            manifest = cls(
+                suite=content["suite"],
+                about=content["about"],
+                keep=content["keep"],
+                grids=tuple(Grid.from_json(g) for g in content["grids"]),
+                invocations=tuple(content["invocations"]),
+            )
+            keep = 1 if manifest.keep is None else manifest.keep
+            for name, is_valid in (
+                ("suite", isinstance(manifest.suite, str)),
+                ("about", isinstance(manifest.about, str)),
+                ("keep", type(keep) is int and keep > 0),
+                ("grids", manifest.grids),
+                ("invocations", all(isinstance(call, dict) for call in manifest.invocations)),
+            ):
+                if not is_valid:
+                    raise ValueError(f"{name} is {show(content.get(name))}")
             is_unchanged = content[DIGEST] == content_digest(content)
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
             reason = one_line(error)
             raise DamagedRun(f"{path} is not what cbobench writes ({reason})") from error
         if not is_unchanged:
             raise DamagedRun(f"{path} {CHANGED}; {REMAKE}")
-        return manifest
-
-    @classmethod
-    def _of(cls, content: dict[str, Any]) -> Manifest:
-        for text_name, text, _ in texts(content):
-            refuse_strange(text, text_name, lines=True)
-        grids = tuple(Grid.from_json(g) for g in content["grids"])
-        manifest = cls(
-            suite=content["suite"],
-            about=content["about"],
-            keep=content["keep"],
-            grids=grids,
-            invocations=tuple(content["invocations"]),
-        )
-        keep = 1 if manifest.keep is None else manifest.keep
-        for name, is_valid in (
-            ("suite", isinstance(manifest.suite, str)),
-            ("about", isinstance(manifest.about, str)),
-            ("keep", type(keep) is int and keep > 0),
-            ("grids", manifest.grids),
-            ("invocations", all(isinstance(call, dict) for call in manifest.invocations)),
-        ):
-            if not is_valid:
-                raise ValueError(f"{name} is {show(content.get(name))}")
         return manifest
 
     def to_json(self) -> dict[str, Any]:
@@ -377,35 +372,9 @@ def describe_changes(before: Variant, after: Variant) -> str:
     )
 
 
-def content_digest(content: dict[str, Any]) -> str:
-    """Return the digest of a manifest's content without its digest field, independent of layout."""
-    return hashlib.sha256(
-        canonical({k: v for k, v in content.items() if k != DIGEST}).encode()
-    ).hexdigest()
-
-
 def count_recorded(horizon: int, keep: int | None) -> int:
     """Return how many rounds of a cell are recorded, where `keep` are (None: all)."""
     return horizon if keep is None else min(horizon, keep)
-
-
-NO_POSITION = -1
-
-
-def locate(
-    ids: NDArray[np.uint64], sorted_ids: NDArray[np.uint64], positions: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return (k,) the position of each of some ids, of which (n,) are known and sorted;
-    `NO_POSITION` for unknown ids.
-
-    Args:
-        sorted_ids: (n,) the known ids, ascending.
-        positions: (n,) of the known ids.
-    """
-    if not len(sorted_ids):
-        return np.full(len(ids), NO_POSITION)
-    at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
-    return np.where(sorted_ids[at] == ids, positions[at], NO_POSITION)
 
 
 class CellIndex(Mapping[str, Cell]):

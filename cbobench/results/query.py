@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from cbobench.errors import DamagedRun
 from cbobench.results.folder import REPAIR, SHARD, FileGone, RunFolder, TruncatedFile, retry_if_gone
-from cbobench.results.manifest import NO_POSITION as NO_POSITION
-from cbobench.results.manifest import locate
 from cbobench.results.rounds import cell_codes
 from cbobench.results.schema import IMPROVED, schema
-from cbobench.results.staleness import Origin
-from cbobench.suite.cells import as_numbers
+from cbobench.results.source import Origin
+from cbobench.suite.cells import NO_POSITION as NO_POSITION
+from cbobench.suite.cells import as_numbers, locate
 
 COLUMNS = ["cell", "status", "error", "source", "libraries", "cpu", "arithmetic", "attempt"]
 
@@ -128,15 +127,33 @@ def read_published(
     empty = pa.Table.from_batches([], schema("cells"))
     table = pa.concat_tables(tables or [empty])
     task = np.repeat(np.arange(len(names)), [len(part) for part in tables])
-    ids, origin, origins, attempt, failed = _parse_columns(folder, table)
+    try:
+        ids, origin, origins, attempt, failed = _parse_columns(table)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        raise DamagedRun(
+            f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}"
+        ) from error
     lacks_rounds = ~np.array([name in with_rounds for name in names], dtype=bool)[task] & ~failed
     # A cell's latest attempt comes last, and of equal attempts the row that was read first.
     order = np.lexsort((-np.arange(len(ids)), attempt, ids))
     order = order[~lacks_rounds[order]][::-1]
     published_ids, first = np.unique(ids[order], return_index=True)
-    published = PublishedCells(
+    rows = order[first]
+    for row in np.flatnonzero(lacks_rounds):
+        published_row = locate(ids[row : row + 1], published_ids, rows)[0]
+        is_late = published_row != NO_POSITION and attempt[row] <= attempt[published_row]
+        if is_late:  # a file of a call that died
+            continue
+        name = names[task[row]]
+        if not folder.exists(f"cells/{name}.parquet"):
+            raise FileGone(f"cells/{name}.parquet is missing")
+        raise DamagedRun(
+            f"{folder.path(f'rounds/{name}.parquet')} is missing, its cells are there; restore it, "
+            f"or: {REPAIR}"
+        )
+    return PublishedCells(
         ids=published_ids,
-        rows=order[first],
+        rows=rows,
         table=table,
         task=task,
         origin=origin,
@@ -145,16 +162,10 @@ def read_published(
         failed=failed,
         attempt=attempt,
     )
-    for row in np.flatnonzero(lacks_rounds):
-        published_row = published.find(ids[row : row + 1])[0]
-        # Otherwise it is a late file of a call that died.
-        if published_row == NO_POSITION or attempt[row] > attempt[published_row]:
-            _refuse_bare(folder, names[task[row]])
-    return published
 
 
 def _parse_columns(
-    folder: RunFolder, table: pa.Table
+    table: pa.Table,
 ) -> tuple[
     NDArray[np.uint64], NDArray[np.int64], list[Origin], NDArray[np.int64], NDArray[np.bool_]
 ]:
@@ -162,37 +173,20 @@ def _parse_columns(
     cells.
 
     Raises:
-        DamagedRun: they are not what cbobench writes.
+        ValueError, TypeError, ArrowException: they are not what cbobench writes.
     """
     origins: dict[Origin, int] = {}
-    try:
-        ids = as_numbers(table["cell"].to_pylist())
-        row_origins = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
-        origin = np.array(
-            [origins.setdefault(key, len(origins)) for key in row_origins], dtype=np.int64
-        )
-        if any(key.source is None or key.libraries is None for key in origins):
-            raise ValueError("a cell without the code that played it")
-        # Arrow's own conversion would import pandas
-        attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)
-        failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
-    except (ValueError, TypeError, pa.ArrowException) as error:
-        raise DamagedRun(
-            f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}"
-        ) from error
-    return ids, origin, [*origins], attempt, failed
-
-
-def _refuse_bare(folder: RunFolder, task: str) -> None:
-    """Raise `DamagedRun` for a task without rounds, or `FileGone` if its cells have disappeared,
-    too.
-    """
-    if not folder.exists(f"cells/{task}.parquet"):
-        raise FileGone(f"cells/{task}.parquet is missing")
-    raise DamagedRun(
-        f"{folder.path(f'rounds/{task}.parquet')} is missing, its cells are there; restore it, or: "
-        f"{REPAIR}"
+    ids = as_numbers(table["cell"].to_pylist())
+    row_origins = map(Origin, *(table[name].to_pylist() for name in Origin._fields))
+    origin = np.array(
+        [origins.setdefault(key, len(origins)) for key in row_origins], dtype=np.int64
     )
+    if any(key.source is None or key.libraries is None for key in origins):
+        raise ValueError("a cell without the code that played it")
+    # Arrow's own conversion would import pandas
+    attempt = np.array(table["attempt"].to_pylist(), dtype=np.int64)
+    failed = np.array([state != "ok" for state in table["status"].to_pylist()], dtype=bool)
+    return ids, origin, [*origins], attempt, failed
 
 
 def cell_positions(table: pa.Table, positions: dict[str, int]) -> NDArray[np.int64]:

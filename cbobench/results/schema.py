@@ -44,7 +44,7 @@ Cells of rules before 2 do not say theirs.
 """
 IMPROVED = "simple_regret"
 PLAYED = ("t", "action", "x", "observed_f", "observed_g")
-"""What is known of a round once it is played; a digest covers it (see `results.digests`)."""
+"""What is known of a round once it is played; a digest covers it (see `results.rounds`)."""
 _KEYS = [
     ("cell", pa.string()),
     ("problem", pa.string()),

@@ -16,8 +16,9 @@ from typing import Any
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results.folder import RunFolder
-from cbobench.results.manifest import CHANGED, DIGEST, content_digest
+from cbobench.results.manifest import CHANGED
 from cbobench.results.source import source_hash
+from cbobench.suite.variants import DIGEST, content_digest
 from cbobench.words import count_noun
 
 SIMULATIONS_FOLDER = "simulations"

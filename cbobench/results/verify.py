@@ -1,7 +1,7 @@
 """Finds what is damaged of a run or a bundle: files whose bytes are not those that were written, or
 that do not belong together.
 
-Every file holds a digest of its bytes, and every cell one of what was played (`results.digests`).
+Every file holds a digest of its bytes, and every cell one of what was played (`results.rounds`).
 Whether what was written is what the code plays, only a replay can tell.
 """
 
@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from cbobench.errors import DamagedRun, Misuse
-from cbobench.results.digests import Digests
 from cbobench.results.folder import REPAIR, FileGone, RunFolder
 from cbobench.results.manifest import CHANGED, FILE, REMAKE, Manifest
-from cbobench.results.rounds import cell_codes
+from cbobench.results.rounds import Digests, cell_codes
 from cbobench.results.schema import KINDS, PLAYED
 from cbobench.results.simulations import SIMULATIONS_FOLDER, file_of, read_simulation
 from cbobench.words import count_noun

@@ -200,6 +200,25 @@ def as_words(ids: NDArray[np.uint64]) -> list[str]:
     return [f"{number:016x}" for number in ids.tolist()]
 
 
+NO_POSITION = -1
+
+
+def locate(
+    ids: NDArray[np.uint64], sorted_ids: NDArray[np.uint64], positions: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return (k,) the position of each of some ids, of which (n,) are known and sorted;
+    `NO_POSITION` for unknown ids.
+
+    Args:
+        sorted_ids: (n,) the known ids, ascending.
+        positions: (n,) of the known ids.
+    """
+    if not len(sorted_ids):
+        return np.full(len(ids), NO_POSITION)
+    at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return np.where(sorted_ids[at] == ids, positions[at], NO_POSITION)
+
+
 @dataclass(frozen=True)
 class Grid:
     """A resolved grid: everything needed to name its cells, without prepared problems or code.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -19,6 +20,9 @@ parameters.
 """
 PARALLEL = "evaluations under way"
 """Key of the suite's `parallel`."""
+
+DIGEST = "digest"
+"""Key of the digest of what is stored with it."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,13 @@ def canonical(value: Any) -> str:
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
     )
+
+
+def content_digest(content: dict[str, Any]) -> str:
+    """Return the digest of content without its digest field, independent of layout."""
+    return hashlib.sha256(
+        canonical({k: v for k, v in content.items() if k != DIGEST}).encode()
+    ).hexdigest()
 
 
 def flatten_values(values: Any, name: str = "") -> dict[str, Any]:

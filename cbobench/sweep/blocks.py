@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -21,10 +21,10 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.posteriors import choice
 from cbobench.play.block import block_key
+from cbobench.play.isolation import find_company
 from cbobench.play.task import Task
 from cbobench.results.query import NO_POSITION, PublishedCells
-from cbobench.results.source import libraries, refuse_edits, source_hash
-from cbobench.results.staleness import Freshness
+from cbobench.results.source import Freshness, libraries, refuse_edits, source_hash
 from cbobench.suite.cells import Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.prepare import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
@@ -37,14 +37,6 @@ FEWEST_CELLS = 10  # that are worth a task, although workers idle
 # bytes that the posteriors of one block may hold, with half of what they share
 BLOCK_MEMORY = 2**29
 CELL_MEMORY = 2**32  # and those of one cell
-
-TASK_SECONDS = 60.0  # of work: what a lost machine takes with it
-# seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
-RETURN_AFTER = 300.0
-LEAST_SECONDS = 1.0  # of a task at the end of a sweep
-# seconds of its rounds at least: in shorter ones much is what cells in lock step share
-LEAST_ROUND = 1e-3
-TASKS_PER_WORKER = 2  # into which what is left is cut, so that the last ones end together
 
 
 Measured = tuple[Pair, float, int]  # seconds that its cells took in all, and their seed-rounds
@@ -176,6 +168,7 @@ class Tasks:
     Attributes:
         by_pair: the pairs with cells.
         sources: hash of the code by the names of problem and algorithm.
+        companies: whose code else each of these imports.
     """
 
     def __init__(
@@ -206,6 +199,7 @@ class Tasks:
             if names not in self.sources:
                 refuse_edits(*names)
                 self.sources[names] = source_hash(*names)
+        self.companies = {find_company(*names) for names in self.sources}
         self.libraries = {algorithm: libraries(algorithm) for _, algorithm in self.sources}
 
     def _group_key(self, pair_cells: PairCells) -> Hashable:
@@ -263,66 +257,3 @@ class Tasks:
 
 
 NO_ATTEMPTS = np.empty(0, dtype=np.int64)
-
-
-class Pace:
-    """Seconds per seed-round of pairs, or else of what shares the names of their problem and
-    algorithm.
-
-    Args:
-        measured: what cells that were published before took.
-    """
-
-    def __init__(self, measured: Iterable[Measured] = ()) -> None:
-        self.sums: dict[tuple[str, ...], tuple[float, int]] = {}
-        for pair, seconds, rounds in measured:
-            self.learn(pair, seconds, rounds)
-
-    def learn(self, pair: Pair, seconds: float, rounds: int) -> None:
-        """Seconds that some seed-rounds of a pair have taken."""
-        for key in _keys(pair):
-            seconds_before, rounds_before = self.sums.get(key, (0.0, 0))
-            self.sums[key] = seconds_before + seconds, rounds_before + rounds
-
-    def expected(self, pair: Pair, rounds: int) -> float | None:
-        """Seconds that some seed-rounds of a pair will take; None where nothing like it has
-        ended.
-        """
-        for key in _keys(pair):
-            if key in self.sums:
-                return self.sums[key][0] / self.sums[key][1] * rounds
-        return None
-
-    def total(self, tasks: Tasks) -> float | None:
-        """Seconds of work that all tasks take; None where of any pair nothing is known."""
-        work = 0.0
-        for pair_cells in tasks.by_pair:
-            seconds = self.expected(pair_cells.pair, len(pair_cells) * pair_cells.horizon)
-            if seconds is None:
-                return None
-            work += seconds
-        return work
-
-    def first_part(self, task: Task, slots: int, waiting: int) -> Task:
-        """The cells of a task to hand out: of about a minute, fewer when a sweep ends; all where
-        nothing is known, but it is returned where they take too long.
-
-        Args:
-            slots: how many tasks are played at a time.
-            waiting: seed-rounds that are not yet handed out, this task's among them.
-        """
-        cells = len(task.cells)
-        seconds = self.expected(task.pair, task.rounds)
-        if seconds is None:
-            return replace(task, return_after=RETURN_AFTER if cells > 1 else None)
-        wanted = TASK_SECONDS
-        if slots > 1:  # a worker alone waits for nobody
-            left = seconds * max(1.0, waiting / task.rounds)  # as if all were like this one
-            wanted = min(wanted, left / (TASKS_PER_WORKER * slots))
-        wanted = max(wanted, LEAST_SECONDS, LEAST_ROUND * task.horizon)
-        count = math.ceil(cells / max(1, math.ceil(seconds / wanted)))
-        return replace(task, cells=task.cells[:count], return_after=None)
-
-
-def _keys(pair: Pair) -> tuple[tuple[str, ...], ...]:
-    return pair.key, ("names", pair.problem.name, pair.algorithm.name)

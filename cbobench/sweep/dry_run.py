@@ -22,9 +22,8 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.play.block import start
-from cbobench.play.failure import reraise_interrupt
 from cbobench.play.play import Play, read_cpu_seconds
-from cbobench.play.task import Task
+from cbobench.play.task import Task, reraise_interrupt
 from cbobench.play.watchdog import Heartbeat
 from cbobench.problems.base import Actions, Feedback, Problem
 from cbobench.problems.simulators.simulator import Simulator

@@ -4,7 +4,7 @@
 A process that has no other threads forks its workers, which takes milliseconds; another one (a
 notebook's), or one that imported NumPy before the arithmetic was chosen, starts fresh interpreters
 (see `cbobench.sweep.children`), and so does one that has imported code that a worker must not
-meet. A worker plays the cells of one company (see `cbobench.play.company`).
+meet. A worker plays the cells of one company (see `cbobench.play.isolation`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,19 @@ from functools import partial
 from math import ceil
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cbobench.errors import CbobenchError
-from cbobench.play.company import Company
-from cbobench.play.failure import describe_error
-from cbobench.play.task import Task, WorkerCrashed, play_task, play_task_on_worker
-from cbobench.play.watchdog import Heartbeat
+from cbobench.play.isolation import Company
+from cbobench.play.task import (
+    Receipt,
+    Task,
+    WorkerCrashed,
+    describe_error,
+    play_task,
+    play_task_on_worker,
+)
+from cbobench.play.watchdog import Heartbeat, ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.sweep.blocks import machine_memory
@@ -37,11 +43,31 @@ from cbobench.sweep.children import (
     end_worker,
     spawn,
 )
-from cbobench.sweep.messages import Answer, Play, Played, Progress, Refused, Report
 
 # workers in a row that end before they begin: none will; a single one may have been killed
 FAILED_STARTS = 3
 IDLE_SECONDS = 60.0  # after which a worker of a company that has nothing to play is ended
+
+
+class Report(NamedTuple):
+    """How far a task is that is played.
+
+    Attributes:
+        rounds: seed-rounds.
+        stamp: another one in each report: who says the same again is there.
+    """
+
+    rounds: int = 0
+    stamp: int = 0
+
+
+Answer = Receipt | WorkerCrashed | ReturnedTask
+
+
+class Refused(NamedTuple):
+    """What was asked for cannot be done: the driver raises the error."""
+
+    error: CbobenchError
 
 
 class ExecutorDied(CbobenchError):
@@ -86,6 +112,29 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """End all that is pending."""
+
+
+class Play(NamedTuple):
+    """A task to play, of the problem of that title, which comes pickled the first time (else
+    None).
+    """
+
+    title: str
+    problem: bytes | None
+    task: Task
+    folder: RunFolder
+
+
+class Progress(NamedTuple):
+    """How many seed-rounds of its task a worker has played; it says so first as it begins."""
+
+    rounds: int
+
+
+class Played(NamedTuple):
+    """What became of a task."""
+
+    answer: Answer
 
 
 def usable_cpus() -> int:

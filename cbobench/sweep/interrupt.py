@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from cbobench.play.failure import Interrupted
+from cbobench.errors import Interrupted
 from cbobench.sweep.programs import run_apart
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import chdir
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cbobench.call import Call
@@ -45,6 +45,7 @@ class Plan:
         notes: what a reader should know of the folder, a line each.
         published_tasks: files that were published when the plan was made.
         damaged: files to remove, because their cells are played again.
+        site: where its problems find their files.
         measured: what cells in the folder took (see `blocks.measure_cells`).
     """
 
@@ -58,6 +59,7 @@ class Plan:
     notes: tuple[str, ...]
     published_tasks: frozenset[str]
     damaged: tuple[str, ...]
+    site: Site
     measured: Sequence[blocks.Measured]
 
     @property
@@ -100,16 +102,17 @@ def plan(call: Call, watcher: Watcher = SILENT) -> Plan:
         *record_notes,
     )
     return Plan(
-        call,
-        suite,
-        folder,
-        record,
-        tasks,
+        call=call,
+        suite=suite,
+        folder=folder,
+        record=record,
+        tasks=tasks,
         done=len(grid.cells) - len(tasks.cells),
         stale=stale,
         notes=notes,
         published_tasks=frozenset(task.name for task in published.tasks),
         damaged=damaged,
+        site=Site(folder=call.data, base=text.path.parent),
         measured=blocks.measure_cells(grid, published),
     )
 
@@ -133,3 +136,21 @@ def _record_call(suite: Suite, folder: RunFolder, has_record: bool) -> tuple[Man
     else:
         refuse_foreign_folder(folder)
     return record, notes
+
+
+def settle(plan: Plan, folder: RunFolder) -> Plan:
+    """Return a plan for its locked folder: without the damaged files, which are removed, without
+    the cells that another call has published since the plan was made, and with the calls that it
+    has recorded.
+    """
+    for file in plan.damaged:
+        folder.remove(file)
+    tasks, record = plan.tasks, plan.record
+    # The names of new files tell nothing of their cells: they may be of pieces, which have names of
+    # their own.
+    if tasks and {*folder.names("cells")} - plan.published_tasks:
+        tasks = tasks.without(read_published(folder))
+    if folder.exists(FILE):
+        begun = record.invocations[-1]
+        record = Manifest.read(folder).add_call(plan.suite.grid, plan.suite, begun, str(folder))
+    return replace(plan, folder=folder, tasks=tasks, record=record)

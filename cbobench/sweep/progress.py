@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cbobench.play.task import Receipt
-from cbobench.sweep.counter import RoundCounter
-from cbobench.sweep.failures import SHOWN, FailureCounts
+from cbobench.sweep.outcome import SHOWN, FailureCounts
 from cbobench.sweep.plan import Plan
+from cbobench.sweep.scheduler import RoundCounter
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, describe_rate, time_left
 

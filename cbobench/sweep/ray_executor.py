@@ -26,34 +26,27 @@ from functools import partial
 from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.play.company import Company
-from cbobench.play.failure import describe_error
-from cbobench.play.task import Receipt, Task, WorkerCrashed, play_task_on_worker
+from cbobench.play.isolation import Company
+from cbobench.play.task import Receipt, Task, WorkerCrashed, describe_error, play_task_on_worker
 from cbobench.play.watchdog import Heartbeat, ReturnedTask
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
 from cbobench.suite.settings import Demand
 from cbobench.sweep.children import become_worker, spawn
-from cbobench.sweep.cluster import Code, prepare_worker
-from cbobench.sweep.executors import ExecutorDied, pickle_problem, unpickle_problem
-from cbobench.sweep.interrupt import disregard_signals
-from cbobench.sweep.messages import (
+from cbobench.sweep.executors import (
     Answer,
-    Board,
-    Cancel,
-    Ended,
-    Join,
-    Leave,
+    ExecutorDied,
     Refused,
     Report,
-    Slots,
-    Submit,
+    pickle_problem,
+    unpickle_problem,
 )
+from cbobench.sweep.interrupt import disregard_signals
 from cbobench.sweep.programs import adopt_orphans, close_sockets_in_forks, end_programs
-from cbobench.sweep.ray_start import start_ray
+from cbobench.sweep.ray_start import Code, prepare_worker, start_ray
 
 IN_FLIGHT = 256  # at least, on a cluster: Ray's autoscaler sees demand in tasks that wait
 IN_FLIGHT_PER_CPU = 2
@@ -65,6 +58,55 @@ SHUTDOWN_SECONDS = 3.0  # seconds in which Ray shuts down
 # where rounds are written, and how long the head is waited for
 BOARD, BOARD_SECONDS = b"cbobench", 1.0
 COMPANY = "CBOBENCH_COMPANY"  # a variable that nobody reads: it sets workers apart
+
+
+class Join(NamedTuple):
+    """Start or join Ray; see `RayExecutor`, but the problems are pickled."""
+
+    problems: Mapping[str, bytes]
+    folder: RunFolder
+    cpus: int | None
+    address: str | None
+    code: Code | None
+
+
+class Submit(NamedTuple):
+    """Begin a task of that name, pickled, of the problem of that title."""
+
+    name: str
+    title: str
+    demand: Demand
+    company: Company
+    task: bytes
+
+
+class Cancel(NamedTuple):
+    """End the task of that name, wherever it is."""
+
+    name: str
+
+
+class Leave(NamedTuple):
+    """End Ray, or leave the cluster."""
+
+
+class Slots(NamedTuple):
+    """How many CPUs Ray has now."""
+
+    cpus: int
+
+
+class Board(NamedTuple):
+    """The last reports on the tasks that are played, by name."""
+
+    reports: Mapping[str, Report]
+
+
+class Ended(NamedTuple):
+    """What became of the task of that name."""
+
+    name: str
+    answer: Answer
 
 
 class RayExecutor:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf
+from math import ceil, inf
 
 from cbobench.errors import CbobenchError, CellFailure, show
 from cbobench.play.task import (
@@ -28,10 +28,9 @@ from cbobench.play.task import (
 )
 from cbobench.play.watchdog import ReturnedTask
 from cbobench.results.folder import RunFolder
-from cbobench.sweep.blocks import Pace
-from cbobench.sweep.counter import RoundCounter
-from cbobench.sweep.executors import Executor, ExecutorDied
-from cbobench.sweep.messages import Answer
+from cbobench.suite.cells import Pair
+from cbobench.sweep.blocks import Measured, Tasks
+from cbobench.sweep.executors import Answer, Executor, ExecutorDied
 from cbobench.sweep.plan import Plan
 from cbobench.watcher import SILENT, Watcher
 
@@ -42,6 +41,17 @@ LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4
 SILENCE = 600.0  # seconds for which a worker may say nothing: code in C may hold all its threads
 GRACE = 10.0  # seconds beyond a task's time limit
 WAIT = 2.0  # seconds to wait for a task, and between two looks at what is not heard of
+
+TASK_SECONDS = 60.0  # of work: what a lost machine takes with it
+# seconds that a task of unknown pace may take; a longer one is returned soon (see `Task`)
+RETURN_AFTER = 300.0
+LEAST_SECONDS = 1.0  # of a task at the end of a sweep
+# seconds of its rounds at least: in shorter ones much is what cells in lock step share
+LEAST_ROUND = 1e-3
+TASKS_PER_WORKER = 2  # into which what is left is cut, so that the last ones end together
+
+# share of the rounds that what was expected stands for: the first ones cost less, or wait longer
+TRUSTED = 0.05
 
 
 class Scheduler:
@@ -54,15 +64,17 @@ class Scheduler:
 
     Attributes:
         counter: of the rounds that are played.
+        is_spent: whether tasks that wait do not begin any more, for the budget's sake.
     """
 
     def __init__(self, plan: Plan, executor: Executor, watcher: Watcher = SILENT) -> None:
-        self.folder, self.tasks, self.executor, self.watcher = (
-            plan.folder,
-            plan.tasks,
-            executor,
-            watcher,
-        )
+        self.folder = plan.folder
+        self.tasks = plan.tasks
+        self.executor = executor
+        self.watcher = watcher
+        self.budget = plan.call.budget_seconds
+        self.seconds = 0.0  # of CPU time that tasks took, as their receipts say
+        self.is_spent = False
         self.pace = Pace(plan.measured)
         # A number is a task that is made when it is played.
         self.queue: deque[int | Task] = deque(range(len(plan.tasks)))
@@ -83,6 +95,11 @@ class Scheduler:
         """
         for receipt in self._play():
             self.counter.add(receipt)
+            self.seconds += receipt.seconds or 0.0
+            if self.seconds >= self.budget and self.queue:
+                self.is_spent = True
+                self.queue.clear()
+                self.rounds = 0
             yield receipt
 
     def _play(self) -> Iterator[Receipt]:
@@ -111,13 +128,6 @@ class Scheduler:
         for task, answer in self.overdue.look(self.executor):
             self.executor.cancel(task)
             yield from self._settle(task, answer)
-
-    def drop_waiting(self) -> bool:
-        """Let no further task begin; whether any waits."""
-        any_waits = len(self.queue) > 0
-        self.queue.clear()
-        self.rounds = 0
-        return any_waits
 
     def _submit(self) -> None:
         """Submit tasks while there is room."""
@@ -274,3 +284,121 @@ class OverdueTasks:
                 how = f"timed out after {signs.played:.0f} s, and could not be interrupted"
                 overdue.append((task, how))
         return overdue
+
+
+class Pace:
+    """Seconds per seed-round of pairs, or else of what shares the names of their problem and
+    algorithm.
+
+    Args:
+        measured: what cells that were published before took.
+    """
+
+    def __init__(self, measured: Iterable[Measured] = ()) -> None:
+        self.sums: dict[tuple[str, ...], tuple[float, int]] = {}
+        for pair, seconds, rounds in measured:
+            self.learn(pair, seconds, rounds)
+
+    def learn(self, pair: Pair, seconds: float, rounds: int) -> None:
+        """Seconds that some seed-rounds of a pair have taken."""
+        for key in _keys(pair):
+            seconds_before, rounds_before = self.sums.get(key, (0.0, 0))
+            self.sums[key] = seconds_before + seconds, rounds_before + rounds
+
+    def expected(self, pair: Pair, rounds: int) -> float | None:
+        """Seconds that some seed-rounds of a pair will take; None where nothing like it has
+        ended.
+        """
+        for key in _keys(pair):
+            if key in self.sums:
+                return self.sums[key][0] / self.sums[key][1] * rounds
+        return None
+
+    def total(self, tasks: Tasks) -> float | None:
+        """Seconds of work that all tasks take; None where of any pair nothing is known."""
+        work = 0.0
+        for pair_cells in tasks.by_pair:
+            seconds = self.expected(pair_cells.pair, len(pair_cells) * pair_cells.horizon)
+            if seconds is None:
+                return None
+            work += seconds
+        return work
+
+    def first_part(self, task: Task, slots: int, waiting: int) -> Task:
+        """The cells of a task to hand out: of about a minute, fewer when a sweep ends; all where
+        nothing is known, but it is returned where they take too long.
+
+        Args:
+            slots: how many tasks are played at a time.
+            waiting: seed-rounds that are not yet handed out, this task's among them.
+        """
+        cells = len(task.cells)
+        seconds = self.expected(task.pair, task.rounds)
+        if seconds is None:
+            return replace(task, return_after=RETURN_AFTER if cells > 1 else None)
+        wanted = TASK_SECONDS
+        if slots > 1:  # a worker alone waits for nobody
+            left = seconds * max(1.0, waiting / task.rounds)  # as if all were like this one
+            wanted = min(wanted, left / (TASKS_PER_WORKER * slots))
+        wanted = max(wanted, LEAST_SECONDS, LEAST_ROUND * task.horizon)
+        count = ceil(cells / max(1, ceil(seconds / wanted)))
+        return replace(task, cells=task.cells[:count], return_after=None)
+
+
+def _keys(pair: Pair) -> tuple[tuple[str, ...], ...]:
+    return pair.key, ("names", pair.problem.name, pair.algorithm.name)
+
+
+class RoundCounter:
+    """Counts the rounds that are played: of receipts, and of tasks that are not over.
+
+    Args:
+        tasks: all that are to be played.
+        executor: says how far the tasks are that are not over.
+        expected: seconds on the clock that all of them take, by what is known before; None if that
+            is nothing.
+
+    Attributes:
+        total, over: seed-rounds of all tasks, and of those that are over.
+        cells: that are over.
+    """
+
+    def __init__(self, tasks: Tasks, executor: Executor, expected: float | None = None) -> None:
+        self.executor, self.expected = executor, expected
+        self.total = tasks.rounds
+        self.cells = self.over = 0
+        self.began = time.monotonic()
+
+    @property
+    def in_play(self) -> int:
+        """Seed-rounds that are played of tasks that are not over."""
+        return sum(report.rounds for report in dict(self.executor.reports).values())
+
+    @property
+    def rounds(self) -> int:
+        """Seed-rounds that are played."""
+        return min(self.total, self.over + self.in_play)
+
+    def add(self, receipt: Receipt) -> None:
+        """A task is over."""
+        self.cells += receipt.ok + receipt.failed
+        self.over += receipt.rounds
+
+    @property
+    def rate(self) -> float:
+        """Seed-rounds a second so far."""
+        return self.rounds / max(time.monotonic() - self.began, 1e-3)
+
+    def seconds_left(self) -> float | None:
+        """Seconds left at the mean speed so far.
+
+        What was expected counts as `TRUSTED` of all rounds, played before. Where nothing was
+        expected, None before the first rounds.
+        """
+        share = 0.0 if self.expected is None else TRUSTED
+        rounds = self.rounds
+        known = rounds + share * self.total
+        if not known:
+            return None
+        seconds = time.monotonic() - self.began + share * (self.expected or 0.0)
+        return seconds * (self.total - rounds) / known

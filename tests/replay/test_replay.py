@@ -19,8 +19,7 @@ from cbobench import params
 from cbobench.algorithms.improvement import ConstrainedEI as CEI
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.replay.replay import Outcome, Replay, replay
-from cbobench.replay.text import describe_replay
+from cbobench.replay.replay import Outcome, Replay, describe_replay, replay
 from cbobench.results import source
 from cbobench.results.export import LEFT_OUT, export
 from cbobench.results.folder import open_run

@@ -9,8 +9,8 @@ import zipfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cbobench.results.manifest import content_digest
 from cbobench.results.schema import FOOTER, TableWriter
+from cbobench.suite.variants import content_digest
 
 
 def set_column(table, name, values):

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import zipfile
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -123,7 +124,7 @@ def test_a_bundle_may_lie_in_a_bucket(run, bundle, tmp_path, monkeypatch):
 
 
 def test_whether_a_bundle_is_of_other_code_only_a_replay_can_tell(run, bundle, monkeypatch, capsys):
-    monkeypatch.setattr("cbobench.results.staleness.source_hash", lambda *names: "another")
+    monkeypatch.setattr("cbobench.results.source.source_hash", cache(lambda *names: "another"))
     assert Run(run).stale == set(Run(run).cells["cell"])
     for read in (Run(bundle), Run.union([Run(bundle), Run(run)])):
         assert read.stale == read.unchecked == set()

@@ -5,6 +5,7 @@ meanwhile.
 from __future__ import annotations
 
 import shutil
+from functools import cache
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -17,9 +18,8 @@ from cbobench.report.compare import compare
 from cbobench.report.load import Run
 from cbobench.report.states import read_status
 from cbobench.results import compact as merging
-from cbobench.results.compact import compact
+from cbobench.results.compact import compact, remove_orphans
 from cbobench.results.folder import SHARD, RunFolder, open_run
-from cbobench.results.lock import remove_orphans
 from cbobench.results.query import read_published
 from cbobench.results.verify import verify
 from cbobench.sweep.plan import plan
@@ -115,7 +115,7 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=2)
     with monkeypatch.context() as patch:
         patch.setattr(
-            "cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed"
+            "cbobench.results.source.source_hash", cache(lambda problem, algorithm: "changed")
         )
         assert (
             cbobench.run(
@@ -130,7 +130,7 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     assert not verify(folder).damaged
     with monkeypatch.context() as patch:
         patch.setattr(
-            "cbobench.results.staleness.source_hash", lambda problem, algorithm: "changed"
+            "cbobench.results.source.source_hash", cache(lambda problem, algorithm: "changed")
         )
         assert (
             cbobench.run(

@@ -11,9 +11,9 @@ from cbobench.errors import DamagedRun
 from cbobench.replay.differences import read_records
 from cbobench.report.load import Run
 from cbobench.results.compact import compact
-from cbobench.results.digests import Digests
 from cbobench.results.export import export
 from cbobench.results.folder import open_run
+from cbobench.results.rounds import Digests
 from tests.results.forging import set_column
 
 SUITE = {

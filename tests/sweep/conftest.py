@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cbobench.cli import main
-from cbobench.play.company import Company
+from cbobench.play.isolation import Company
 from cbobench.sweep import children
 from tests.sweep.helpers import environment_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cbobench
-from cbobench.play.company import Company, find_company
+from cbobench.play.isolation import Company, find_company
 from tests.processes import assert_gone
 
 WORST = """

@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 
 from cbobench.cli import main
-from cbobench.play.failure import Interrupted
+from cbobench.play.task import Interrupted
 from cbobench.report.load import Run
 from cbobench.sweep.executors import ExecutorDied, InlineExecutor
 from cbobench.sweep.interrupt import interruptible
@@ -129,7 +129,7 @@ def test_a_head_that_dies(small_suite, tmp_path, capsys, monkeypatch, left):
     """Nothing is wrong where all cells are there; else the command that resumes does not name what
     is dead.
     """
-    monkeypatch.setattr("cbobench.sweep.run.RayExecutor", partial(Dying, left=left))
+    monkeypatch.setattr("cbobench.sweep.engines.RayExecutor", partial(Dying, left=left))
     arguments = ["run", str(small_suite()), "--out", str(tmp_path / "r"), "--block", "2"]
     code = main([*arguments, "--address", "head:1", "--ship"])
     errors = capsys.readouterr().err

@@ -13,9 +13,9 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CellFailure
-from cbobench.play.failure import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
+from cbobench.play.task import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.sweep import scheduler
-from cbobench.sweep.failures import FailureCounts
+from cbobench.sweep.outcome import FailureCounts
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''

@@ -15,10 +15,10 @@ from benchmarks.scale import virtual
 from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.play import watchdog
-from cbobench.sweep import blocks
-from cbobench.sweep.blocks import Pace
+from cbobench.sweep import scheduler
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
+from cbobench.sweep.scheduler import Pace
 from tests.helpers import assert_same_rows, cells
 from tests.sweep.helpers import scheduler_of
 
@@ -47,7 +47,7 @@ def test_cells_are_handed_out_by_time_and_place_in_the_sweep(task, seconds, slot
         pace.learn(task.pair, seconds, task.rounds)
     part = pace.first_part(task, slots, waiting * task.rounds)
     assert part.cells == task.cells[:count]
-    assert part.return_after == (blocks.RETURN_AFTER if seconds is None else None)
+    assert part.return_after == (scheduler.RETURN_AFTER if seconds is None else None)
 
 
 def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
@@ -57,7 +57,7 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     suite = small_suite(horizon=60, seeds=8)
     cbobench.run(suite, out=tmp_path / "whole", cpus=0)
     for name in ("TASK_SECONDS", "LEAST_SECONDS", "LEAST_ROUND"):
-        monkeypatch.setattr(blocks, name, 1e-9)
+        monkeypatch.setattr(scheduler, name, 1e-9)
     early, first = (
         plan(Call(suite, out=tmp_path / "cut", cpus=0, block=4, budget=budget))
         for budget in (None, "0.001cpus")
@@ -84,9 +84,9 @@ class Sleepy(Random):
 def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkeypatch):
     """The whole task would be lost with its machine; what it played until then is."""
     monkeypatch.setattr(watchdog, "TRIAL", 0.1)
-    monkeypatch.setattr(blocks, "RETURN_AFTER", 1.0)
-    monkeypatch.setattr(blocks, "TASK_SECONDS", 0.5)
-    monkeypatch.setattr(blocks, "LEAST_SECONDS", 0.5)
+    monkeypatch.setattr(scheduler, "RETURN_AFTER", 1.0)
+    monkeypatch.setattr(scheduler, "TASK_SECONDS", 0.5)
+    monkeypatch.setattr(scheduler, "LEAST_SECONDS", 0.5)
     text = "suite: t\nhorizon: 50\nseeds: 24\nproblems: [rkhs-1d]\n"
     text += f"algorithms: ['{__name__}:Sleepy']\n"
     todo = plan(Call(write_suite(text), out=tmp_path / "r", cpus=0, block=24))

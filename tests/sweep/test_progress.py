@@ -21,17 +21,16 @@ from cbobench.errors import CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
-from cbobench.problems.simulators import simulator
+from cbobench.problems import simulator
 from cbobench.problems.simulators.simulator import Simulator
-from cbobench.sweep import counter as counters
 from cbobench.sweep import progress
-from cbobench.sweep.counter import RoundCounter
-from cbobench.sweep.executors import InlineExecutor, ProcessExecutor
-from cbobench.sweep.messages import Report
+from cbobench.sweep import scheduler as counters
+from cbobench.sweep.executors import InlineExecutor, ProcessExecutor, Report
 from cbobench.sweep.plan import plan
 from cbobench.sweep.progress import Terminal
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.run import execute
+from cbobench.sweep.scheduler import RoundCounter
 from tests.helpers import Listener
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 

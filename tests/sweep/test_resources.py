@@ -14,11 +14,9 @@ import cbobench
 from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.errors import Misuse
-from cbobench.play.company import Company
-from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Join
+from cbobench.play.isolation import Company
 from cbobench.sweep.plan import plan
-from cbobench.sweep.ray_executor import RayClient
+from cbobench.sweep.ray_executor import Join, ProcessExecutor, RayClient
 from tests.sweep.helpers import scheduler_of
 
 SUITE = """\

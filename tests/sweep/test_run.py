@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -136,8 +137,8 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
         "missing": 0,
     }
     monkeypatch.setattr(
-        "cbobench.results.staleness.source_hash",
-        lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a),
+        "cbobench.results.source.source_hash",
+        cache(lambda p, a: "changed" if a == "ckb-ts" else source_hash(p, a)),
     )
     assert read_status(open_run(run))[1].counts() == {
         "done": 12,
@@ -145,8 +146,8 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
         "stale": 4,
         "missing": 0,
     }
-    for room in ("results.staleness", "sweep.blocks"):
-        monkeypatch.setattr(f"cbobench.{room}.source_hash", lambda p, a: "changed")
+    for room in ("results.source", "sweep.blocks"):
+        monkeypatch.setattr(f"cbobench.{room}.source_hash", cache(lambda p, a: "changed"))
     played_again = cbobench.run(suite, out=run, cpus=0, again=["stale"])
     assert played_again.played == 12
     assert set(cbobench.load_cells(run)["source"]) == {"changed"}

@@ -18,9 +18,8 @@ from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
 from cbobench.sweep import children, ray_executor, scheduler
-from cbobench.sweep import run as sweep
-from cbobench.sweep.executors import ProcessExecutor
-from cbobench.sweep.messages import Report
+from cbobench.sweep import engines as sweep
+from cbobench.sweep.executors import ProcessExecutor, Report
 from cbobench.sweep.plan import plan
 from cbobench.watcher import SILENT
 from tests.helpers import Listener, assert_same_rows

@@ -22,7 +22,6 @@ from cbobench.problems.simulators import simulator
 from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results import simulations
 from cbobench.results.folder import RunFolder, open_run
-from cbobench.results.manifest import DIGEST
 from cbobench.results.simulations import (
     SimulationStore,
     read_simulation,
@@ -30,6 +29,7 @@ from cbobench.results.simulations import (
 )
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
+from cbobench.suite.variants import DIGEST
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from tests.conftest import ROOT

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from cbobench.errors import CbobenchError, Misuse, show, words_of
 from cbobench.metrics import METRICS
-from cbobench.options import accept_fields
+from cbobench.params import accept_fields
 from cbobench.report.figures.curves import Panel, Statistic
 from cbobench.report.figures.figures import (
     Figure,
