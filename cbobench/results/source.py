@@ -250,9 +250,11 @@ def _expand_import(name: str) -> list[str]:
 
 
 def _list_modules(package: str) -> list[str]:
-    """Return the names of a package and of the modules in it."""
-    folders = [str(folder) for folder in find_code(package)[1]]
-    return [package, *(module.name for module in iter_modules(folders, f"{package}."))]
+    """Return the names of a package, of the modules in it, and of those in its packages."""
+    names = [package]
+    for module in iter_modules(map(str, find_code(package)[1]), f"{package}."):
+        names += _list_modules(module.name) if module.ispkg else [module.name]
+    return names
 
 
 @cache

@@ -286,7 +286,7 @@ def test_every_base_and_spelling_begins_a_closure(project):
     )
 
 
-OF_SIMULATORS = {f"cbobench.problems.{name}" for name in ("simulated", "simulator")}
+OF_SIMULATORS = {f"cbobench.problems.simulators.{name}" for name in ("kept", "simulator")}
 
 
 @pytest.mark.parametrize(
