@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from cbobench.gp.actions import Finite as Finite
     from cbobench.gp.beliefs import Belief as Belief
     from cbobench.gp.beliefs import FunctionBelief as FunctionBelief
+    from cbobench.gp.beliefs import Parts as Parts
+    from cbobench.gp.beliefs import Truncated as Truncated
     from cbobench.gp.box_actions import Box as Box
-    from cbobench.gp.parts import Parts as Parts
-    from cbobench.gp.parts import Truncated as Truncated
     from cbobench.params import param as param
     from cbobench.params import state as state
     from cbobench.problems import PROBLEMS as PROBLEMS

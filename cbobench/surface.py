@@ -27,8 +27,7 @@ NAMES = {
     "algorithms.score": "ScoreAlgorithm",
     "algorithms.optimistic": "Optimistic OptimisticReward",
     "algorithms.safe": "SafeSet",
-    "gp.beliefs": "Belief FunctionBelief",
-    "gp.parts": "Parts Truncated",
+    "gp.beliefs": "Belief FunctionBelief Parts Truncated",
     # To write a problem.
     "problems": "PROBLEMS",
     "problems.base": "Arrivals Feedback Instances Problem",

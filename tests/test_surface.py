@@ -131,8 +131,7 @@ DEEP = {
     "algorithms.optimistic": "Optimistic OptimisticReward",
     "algorithms.score": "ScoreAlgorithm",
     "errors": "CbobenchError CellFailure Misuse",
-    "gp.beliefs": "Belief FunctionBelief",
-    "gp.parts": "Parts Truncated",
+    "gp.beliefs": "Belief FunctionBelief Parts Truncated",
     "problems": "PROBLEMS",
     "problems.base": "Feedback Instances Problem",
     "problems.formulas.box": "BoxProblem Reference pointwise",
@@ -182,8 +181,8 @@ def test_a_public_name_counts_as_the_code_that_it_names(plug_in):
     """
     plug_in("plug_in_three")
     short = source.closure("plug_in_three:Bowl", "plug_in_three:Penalty")
-    assert {"cbobench.params", "cbobench.gp.parts", "plug_in_three"} <= short.keys()
-    deep = "from cbobench.params import param, state\nfrom cbobench.gp.parts import Parts\n"
+    assert {"cbobench.params", "cbobench.gp.beliefs", "plug_in_three"} <= short.keys()
+    deep = "from cbobench.params import param, state\nfrom cbobench.gp.beliefs import Parts\n"
     shorter = [(name, " ") for name in (" Parts, ", " param, ", "\n    state,\n")]
     shorter.append(("from cbobench import (\n", f"{deep}from cbobench import (\n"))
     plug_in("plug_in_three", *shorter)

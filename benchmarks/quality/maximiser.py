@@ -25,10 +25,10 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm
+from cbobench.gp.beliefs import Parts
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import WALL, polish
-from cbobench.gp.parts import Parts
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder

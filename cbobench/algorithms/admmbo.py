@@ -152,7 +152,7 @@ class ADMMBO(ModelledRun):
 
     def recommend_one(self, t: int) -> Any:
         model = self.model
-        return model.action(recommend_in_run(model, model.actions, model.played))
+        return model.action(recommend_in_run(model, model.played))
 
     # The two steps --------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from cbobench.errors import CellFailure, Misuse, show
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
@@ -60,7 +60,7 @@ class Setting:
         kernel_is_known: see `Problem`.
     """
 
-    actions: Finite | Box
+    actions: ActionSet
     constraints: int
     horizon: int
     norm: Array

@@ -20,9 +20,17 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic, OptimisticReward, theory_window
 from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.beliefs import Belief, Explore, RandName, RandUCB, Thompson
+from cbobench.gp.beliefs import (
+    Belief,
+    Explore,
+    Parts,
+    RandName,
+    RandUCB,
+    Thompson,
+    Truncated,
+    truncate,
+)
 from cbobench.gp.kernels import Array
-from cbobench.gp.parts import Parts, Truncated, truncate
 from cbobench.params import param, state
 from cbobench.problems.base import Fact, Feedback
 

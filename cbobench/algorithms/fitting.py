@@ -34,13 +34,14 @@ from cbobench.gp.single import Noise
 from cbobench.params import param
 from cbobench.problems.base import Problem
 
+Task = Problem | Setting
 KernelChoice = Literal["auto", "given", "fit", "fit on boxes"]
 KERNEL = "the models' kernel: the problem's (given), fitted (fit), or what is known of it (auto)"
 
 MOST = 2048  # largest number of actions for sample paths of fitted models, O(n³) per round
 
 
-def is_fitted(kernel: KernelChoice, task: Problem | Setting, obstacle: str) -> bool:
+def is_fitted(kernel: KernelChoice, task: Task, obstacle: str) -> bool:
     """Return whether models are fitted.
 
     Args:
@@ -69,7 +70,7 @@ def undecided_functions(option: Bilog, constraints: int) -> Mask | None:
     return np.arange(1 + constraints) > 0 if option == "by evidence" else None
 
 
-def find_obstacle(task: Problem | Setting, joint: bool = False) -> str:
+def find_obstacle(task: Task, joint: bool = False) -> str:
     """Return why no kernel can be fitted, and what is allowed; "" if one can.
 
     Args:

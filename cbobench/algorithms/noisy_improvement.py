@@ -15,10 +15,9 @@ from cbobench.gp.actions import smallest
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, Mask
-from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.sampled import SampledPosterior, stratify_normals
-from cbobench.gp.recommend import recommend_action
-from cbobench.gp.rivals import rivals_around, worth_of_plays
+from cbobench.gp.posteriors.fitted import FittedPosterior, SampledPosterior, stratify_normals
+from cbobench.gp.posteriors.interface import Moments
+from cbobench.gp.recommend import recommend_action, rivals_around, worth_of_plays
 from cbobench.params import param, state
 
 FANTASIES = 64  # draws of what a play may show
@@ -39,7 +38,7 @@ class NoisyEI(ScoreAlgorithm):
     the rule of `cei`, which then costs less and steps to the boundary.
 
     The last rounds confirm what will be recommended: each plays the rival of the recommendation
-    whose observation is worth the most to it (knowledge gradient, see `gp.rivals`).
+    whose observation is worth the most to it (knowledge gradient, see `gp.recommend`).
 
     Differs from the paper:
 
@@ -105,7 +104,7 @@ class NoisyEI(ScoreAlgorithm):
     def scored(self) -> FittedPosterior:
         return self.sampled
 
-    def scout(self, points: Array) -> tuple[Array, Array]:
+    def scout(self, points: Array) -> Moments:
         return self.sampled.given_first(SCOUTS).at(points)
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:

@@ -15,15 +15,14 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE, Setting
-from cbobench.algorithms.fitting import check_noise, find_obstacle
+from cbobench.algorithms.fitting import Task, check_noise, find_obstacle
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.beliefs import UCB, Belief, Explore
+from cbobench.gp.beliefs import UCB, Belief, Explore, Parts
 from cbobench.gp.box_actions import Box
 from cbobench.gp.confidence import GainName, Width, WidthForm, gain_rate, greedy_gain
 from cbobench.gp.kernels import Array, Mask, extend_features
 from cbobench.gp.maximise import WALL
-from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import ExtendedPosterior
 from cbobench.gp.posteriors.interface import Posterior, SharedPosterior
@@ -100,7 +99,7 @@ class OptimisticReward(ScoreAlgorithm):
         if self.lam == "true" and not self.is_fitted(problem):
             self.check_own_noise(problem)
 
-    def obstacle(self, task: Problem | Setting) -> str:
+    def obstacle(self, task: Task) -> str:
         return find_obstacle(task, any(strategy.joint for strategy in self.strategies()))
 
     def check_own_noise(self, problem: Problem) -> None:

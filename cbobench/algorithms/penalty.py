@@ -15,13 +15,14 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
+from cbobench.algorithms.fitting import Task
 from cbobench.algorithms.optimistic import Bound, OptimisticReward, read_bound
 from cbobench.algorithms.score import PENDING, Pending
 from cbobench.errors import Misuse
 from cbobench.gp.beliefs import UCB, Belief, Explore, FunctionBelief, Thompson
 from cbobench.gp.kernels import Array, Indices
 from cbobench.params import param, state
-from cbobench.problems.base import Actions, Feedback, Problem
+from cbobench.problems.base import Actions, Feedback
 
 LARGEST_EXPONENT = 500.0  # exp overflows at 709
 SMALLEST = 1e-12  # a constraint this flat has no chord
@@ -128,7 +129,7 @@ class Penalised(OptimisticReward):
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
         return self.explore_f(FunctionBelief(mean, deviation, f.width, f.path))
 
-    def obstacle(self, task: Problem | Setting) -> str:
+    def obstacle(self, task: Task) -> str:
         if self.inner == "ts":
             return "inner is ts, which samples the inner target from one kernel; allowed: ucb"
         return super().obstacle(task)

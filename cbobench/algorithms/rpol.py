@@ -15,14 +15,13 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Setting
-from cbobench.algorithms.fitting import KernelChoice, check_fit
+from cbobench.algorithms.fitting import KernelChoice, Task, check_fit
 from cbobench.algorithms.optimistic import Optimistic, theory_window
 from cbobench.algorithms.score import Pending
 from cbobench.errors import CellFailure, Misuse
-from cbobench.gp.beliefs import Belief
+from cbobench.gp.beliefs import Belief, Parts
 from cbobench.gp.confidence import WidthForm, greedy_gain
 from cbobench.gp.kernels import Array
-from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.interface import Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.params import param, state
@@ -111,7 +110,7 @@ class RPOLCensored(RPOL):
         super().check_late(problem)
         check_fit(self.kernel, problem, NOT_LATE)
 
-    def obstacle(self, task: Problem | Setting) -> str:
+    def obstacle(self, task: Task) -> str:
         late = isinstance(task, Setting) and task.parallel > 1
         return NOT_LATE if late else super().obstacle(task)
 

@@ -28,7 +28,7 @@ from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Actions, Array, Indices, squared_lengths
 from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import known_variances, true_noise
-from cbobench.gp.thompson import FittedThompson, Moments, ThompsonModel, best_of
+from cbobench.gp.thompson import FittedThompson, ThompsonModel, ThompsonMoments, best_of
 from cbobench.params import param, state
 from cbobench.problems.base import Problem
 
@@ -258,7 +258,7 @@ class SCBO(ModelledRun):
         model, actions = self.evidence, self.setting.actions
         if model.count == 0:
             return NONE if isinstance(actions, Finite) else np.full(actions.d, np.nan)
-        return model.action(recommend_in_run(Moments(model), actions, model.played))
+        return model.action(recommend_in_run(ThompsonMoments(model), model.played))
 
     def _adapt(self, success: bool) -> None:
         """Count the outcome, and double or halve the side."""

@@ -16,20 +16,28 @@ from cbobench.algorithms.base import NONE, Algorithm, Setting
 from cbobench.algorithms.fitting import (
     KERNEL,
     KernelChoice,
+    Task,
     check_fit,
     find_obstacle,
     is_fitted,
 )
 from cbobench.errors import Misuse
 from cbobench.gp.actions import break_ties, tie_widths
-from cbobench.gp.beliefs import ONE, Belief, BeliefAtPlayed, FunctionBelief
+from cbobench.gp.beliefs import (
+    ONE,
+    Belief,
+    BeliefAtPlayed,
+    FunctionBelief,
+    Parts,
+    Score,
+    check_shape,
+)
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, Mask
 from cbobench.gp.maximise import Starts, polish
-from cbobench.gp.parts import Parts, Score, check_shape
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.interface import Posterior, SharedPosterior
+from cbobench.gp.posteriors.interface import Moments, Posterior, SharedPosterior
 from cbobench.gp.posteriors.separate import PendingPosterior, add_pending, make_separate
 from cbobench.gp.recommend import Goal, recommend_action
 from cbobench.params import param, required, state
@@ -102,11 +110,11 @@ class ScoreAlgorithm(Algorithm):
             )
         check_fit(self.kernel, problem, self.obstacle(problem))
 
-    def obstacle(self, task: Problem | Setting) -> str:
+    def obstacle(self, task: Task) -> str:
         """Return why this method's models cannot be fitted, see `fitting.find_obstacle`."""
         return find_obstacle(task)
 
-    def is_fitted(self, task: Problem | Setting) -> bool:
+    def is_fitted(self, task: Task) -> bool:
         """Return whether this method's models are fitted."""
         return is_fitted(self.kernel, task, self.obstacle(task))
 
@@ -339,7 +347,7 @@ class ScoreAlgorithm(Algorithm):
         """The posterior whose beliefs are scored: the play's."""
         return self.posterior
 
-    def scout(self, points: Array) -> tuple[Array, Array]:
+    def scout(self, points: Array) -> Moments:
         """Return moments as for `view` at points (S, k, d), by which climbs' starts are chosen."""
         return self.scored.at(points)
 

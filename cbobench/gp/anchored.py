@@ -37,13 +37,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cbobench.errors import CellFailure
+from cbobench.gp.beliefs import Parts
 from cbobench.gp.fit import Fitted
+from cbobench.gp.jets import Jet, taylor
 from cbobench.gp.kernels import Array, Mask, squared_lengths
 from cbobench.gp.maximise import Pace, polish
-from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import Jet
-from cbobench.gp.taylor import taylor
 
 TERMS = 24  # of a series, which is used up to √5 r = 1
 # added to correlations, the first one with which they have a factor

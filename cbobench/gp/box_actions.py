@@ -122,6 +122,9 @@ class Box:
         return _norms(self.kernel, self.d, values.shape, values.tobytes()).copy()
 
 
+ActionSet = Finite | Box
+
+
 @lru_cache(maxsize=64)
 @single_thread()
 def _norms(
@@ -167,7 +170,7 @@ DesignName = Literal["sobol", "random"]
 
 
 def design(
-    actions: Finite | Box, name: DesignName, count: int, generators: Sequence[np.random.Generator]
+    actions: ActionSet, name: DesignName, count: int, generators: Sequence[np.random.Generator]
 ) -> Actions:
     """Return the first `count` actions of S replicates: indices (count, S) of a finite set, or
     points (count, S, d) of a box.
@@ -184,7 +187,7 @@ def design(
     )
 
 
-def check_design(actions: Finite | Box, count: int) -> None:
+def check_design(actions: ActionSet, count: int) -> None:
     """Raise `Misuse` if a finite set has fewer actions than the design has rounds."""
     if isinstance(actions, Finite) and count > actions.n:
         raise Misuse(
@@ -194,7 +197,7 @@ def check_design(actions: Finite | Box, count: int) -> None:
 
 
 def _draw_design(
-    actions: Finite | Box, name: DesignName, count: int, generator: np.random.Generator
+    actions: ActionSet, name: DesignName, count: int, generator: np.random.Generator
 ) -> Actions:
     check_design(actions, count)
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):

@@ -23,7 +23,7 @@ import numpy as np
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.kernels import SMOOTHNESS, Array
 from cbobench.gp.posteriors.features import FeaturePosterior
 
@@ -78,7 +78,7 @@ class Width:
 GainName = Literal["played", "greedy", "rate"]
 
 
-def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
+def greedy_gain(actions: ActionSet, lam: float, horizon: int) -> Array:
     """Return upper bounds of gamma_0, ..., gamma_T, shape (T + 1,): greedy gains / (1 - 1/e); on a
     box over its candidates.
     """
@@ -94,7 +94,7 @@ def greedy_gain(actions: Finite | Box, lam: float, horizon: int) -> Array:
     return gains / (1 - np.exp(-1))
 
 
-def gain_rate(actions: Finite | Box, horizon: int) -> Array:
+def gain_rate(actions: ActionSet, horizon: int) -> Array:
     """Return the papers' orders of gamma_0, ..., gamma_T, shape (T + 1,).
 
     (ln t)^(d+1) for the SE kernel, d ln t for the linear one (Srinivas et al. 2010), and t^(d/(2 nu

@@ -51,13 +51,9 @@ def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -
 
 def _squared_distances(left: Array, right: Array) -> Array:
     """Return squared Euclidean distances of rows, shape (a, b)."""
-    d = left.shape[1]
-    if d >= 8:  # so many numbers NumPy's sum adds in another order
+    if left.shape[1] >= 8:  # so many numbers NumPy's sum adds in another order
         return ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2)
-    total = np.zeros((len(left), len(right)))
-    for j in range(d):
-        total += (left[:, None, j] - right[None, :, j]) ** 2
-    return total
+    return _summed_squares(left, right, np.empty((len(left), len(right))))
 
 
 def squared_lengths(delta: Array) -> Array:

@@ -3,7 +3,7 @@ lock step.
 
 Scores of constrained bandits have kinks, and their maximum is usually on one: f - Q [g]+ is best
 where g = 0. A quasi-Newton method such as L-BFGS-B stops short there. A score is therefore given in
-parts (`cbobench.gp.parts`),
+parts (`cbobench.gp.beliefs`),
 
     score = smooth - sum_j price_j [kinked_j]+,
 
@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.gp.actions import levels, smallest
+from cbobench.gp.beliefs import Parts
 from cbobench.gp.box_actions import Box, sobol
+from cbobench.gp.jets import STEP, Jet, Taylor, taylor
 from cbobench.gp.kernels import Array, Indices, Mask
-from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet
-from cbobench.gp.taylor import STEP, Taylor, taylor
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
 
 STEPS = 24  # largest number of steps
 MEMORY = 8  # steps whose values are remembered

@@ -1,24 +1,30 @@
 """Recommends an action from a model of f and every g_j: the best one that is feasible with a stated
-probability.
+probability; and the play that is worth the most to a recommendation, its knowledge gradient.
+
+A play at x moves the mean of a function at x' by k(x, x') / √(k(x, x) + λ) Z, with Z standard
+normal and k the posterior covariance, and takes the square of that factor off its variance at x',
+whatever is observed (Frazier, Powell & Dayanik 2009). What a play is worth is the mean of f at what
+is recommended after it, on average over Z of f and of every g_j.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box, sobol
+from cbobench.gp.box_actions import ActionSet, Box, sobol
+from cbobench.gp.jets import monomials
 from cbobench.gp.kernels import Actions, Array, Indices, Mask
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Posterior
-from cbobench.gp.taylor import taylor
+from cbobench.gp.posteriors.fitted import FittedPosterior
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Moments, Posterior
 
 PROBABILITY = 0.95  # for each constraint separately
 LIKELY = 1.6448536269514722  # Φ(LIKELY) = PROBABILITY
 AROUND = 64  # points around a candidate at which its Taylor model is evaluated
+CLOUD = 32  # rivals around a recommendation at each of three distances
 ZOOM = 5  # factor by which they are nearer the second time
 SHORT = np.array([0.0, 0.95, 1.0])  # shares of the way
 
@@ -46,17 +52,22 @@ def recommend_action(
     return box.scale(likely_best_point(goal, posterior, box, use_observed and box.mesh is None))
 
 
-class RunMoments(Protocol):
+class RunMoments:
     """Means and deviations (1 + m, q) of f and every g_j in one run."""
 
-    def at(self, inputs: Actions) -> tuple[Array, Array]:
+    actions: ActionSet
+
+    def at(self, inputs: Actions) -> Moments:
         """Return them at indices (q,), or at points (q, d) of a box's cube."""
+        raise NotImplementedError
 
-    def at_candidates(self) -> tuple[Array, Array]:
+    def at_candidates(self) -> Moments:
         """Return them at all actions of a finite set, or at a box's candidates."""
+        actions = self.actions
+        return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
 
 
-def recommend_in_run(model: RunMoments, actions: Finite | Box, played: Actions) -> Actions:
+def recommend_in_run(model: RunMoments, played: Actions) -> Actions:
     """Return the recommendation of a model of one run: an action of a finite set (1,), or a point
     of a box's cube (1, d).
 
@@ -64,11 +75,12 @@ def recommend_in_run(model: RunMoments, actions: Finite | Box, played: Actions) 
         played: points of a box to consider beside its candidates and points around the best.
     """
 
-    def best_of(inputs: Actions, *moments: tuple[Array, Array]) -> Actions:
+    def best_of(inputs: Actions, *moments: Moments) -> Actions:
         pairs = moments or [model.at(inputs)]
         mean, deviation = (np.concatenate(arrays, axis=1) for arrays in zip(*pairs, strict=True))
         return inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))]
 
+    actions = model.actions
     if isinstance(actions, Finite):
         return best_of(np.arange(actions.n), model.at_candidates())
     point = best_of(
@@ -134,7 +146,7 @@ def likely_best_point(
     per_function, reach = jet.variance.ndim == 4, min(box.spacing, box.lengthscale / 4)
     for radius in (reach, reach / ZOOM):
         points = np.minimum(np.maximum(end[:, None] + radius * _steps(box.d), 0.0), 1.0)
-        models = _monomials(points - start[:, None])
+        models = monomials(points - start[:, None])
         mean = jet.mean[:, :, 0] @ models
         variance = (jet.variance[:, :, 0] if per_function else jet.variance) @ models
         variance = np.maximum(variance, VARIANCE_FLOOR)
@@ -146,22 +158,44 @@ def likely_best_point(
     return points[rows, likely_best(goal(mean, variance))]
 
 
-def _monomials(moved: Array) -> Array:
-    """What Taylor models are multiplied with to give values at steps (S, q, d), (S, n, q)."""
-    layout, moved = taylor(moved.shape[2]), moved.mT
-    models = np.empty((len(moved), 1 + layout.d + len(layout.rows), moved.shape[2]))
-    models[:, 0] = 1.0
-    models[:, 1 : 1 + layout.d] = moved
-    halves = np.where(layout.rows == layout.columns, 0.5, 1.0)[:, None]
-    np.multiply(
-        halves * moved[:, layout.rows], moved[:, layout.columns], out=models[:, 1 + layout.d :]
-    )
-    return models
-
-
 @lru_cache(maxsize=16)
 def _steps(d: int) -> Array:
     """Return steps (1 + `AROUND`, d): the zero step, which stays in place, then a Sobol sequence in
     [-1, 1]^d.
     """
     return np.concatenate([np.zeros((1, d)), 2 * sobol(d, AROUND) - 1])
+
+
+def rivals_around(points: Array, model: FittedPosterior, box: Box) -> Array:
+    """Return the rivals (S, r, d) of recommended points of the cube (S, d): these, all observed
+    points, and points around.
+    """
+    steps = 2 * sobol(box.d, CLOUD) - 1
+    clouds = [points[:, None] + box.spacing / ZOOM**i * steps for i in range(3)]
+    near = np.clip(np.concatenate(clouds, axis=1), 0.0, 1.0)
+    return np.concatenate([points[:, None], model.observations(), near], axis=1)
+
+
+def worth_of_plays(model: FittedPosterior, rivals: Actions, normals: Array) -> Array:
+    """Return the expected mean of f at what is recommended among r rivals after a play of each,
+    (S, r).
+
+    Where no rival satisfies every constraint with the probability that a recommendation needs, it
+    counts as the least mean of f among rivals.
+
+    Args:
+        rivals: actions (S, r) of a finite set, or points of a box's cube (S, r, d).
+        normals: draws of Z, (S, N, p).
+    """
+    mean, covariance = model.joint(rivals)
+    own = np.maximum(covariance.diagonal(axis1=2, axis2=3), VARIANCE_FLOOR)
+    noise = (model.ratio * model.amplitude**2)[..., None]
+    moves = covariance / np.sqrt(own + noise)[:, :, None]  # by where, and by the play
+    left = np.sqrt(np.maximum(own[..., None] - moves * moves, 0.0))
+    least = mean[:, 0].min(axis=1)[:, None, None]
+    total = np.zeros_like(mean[:, 0])
+    for z in normals.swapaxes(0, 1):
+        after = mean[..., None] + moves * z[..., None, None]
+        allowed = (after[:, 1:] + LIKELY * left[:, 1:] <= 0).all(axis=1)
+        total += np.where(allowed, after[:, 0], least).max(axis=1)
+    return total / normals.shape[1]

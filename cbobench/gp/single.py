@@ -20,12 +20,13 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.interface import Posterior
+from cbobench.gp.posteriors.interface import Moments, Posterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
 from cbobench.gp.posteriors.separate import OwnNoise
+from cbobench.gp.recommend import RunMoments
 
 Noise = float | Literal["scaled", "theory", "true"]
 SHARE = 0.01  # share of a squared amplitude: the noise variance `scaled`
@@ -56,7 +57,7 @@ def true_noise(constants: Array) -> Array:
 
 
 def own_noise(
-    actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int
+    actions: ActionSet, lam: float, replicates: int, functions: int, slots: int
 ) -> OwnNoise:
     """Return a posterior of p functions with known noise in their own units (see
     `RunningScale.unit_noise`).
@@ -117,7 +118,7 @@ class RunningScale:
         """Return λ of the unit GPs, (S, p), for a noise variance in units of the observations."""
         return lam / self.amplitude**2
 
-    def moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+    def moments(self, mean: Array, variance: Array) -> Moments:
         """Return posterior means and deviations (S, p, k) of the scaled model.
 
         Args:
@@ -153,7 +154,7 @@ class Cube:
         units: the actions of a finite set in the cube, (n, d); None on a box.
     """
 
-    def __init__(self, actions: Finite | Box) -> None:
+    def __init__(self, actions: ActionSet) -> None:
         self.box = actions if isinstance(actions, Box) else None
         self.d = actions.d
         self.units = actions.units if isinstance(actions, Finite) else None
@@ -195,7 +196,7 @@ class RunData:
 
     def __init__(
         self,
-        actions: Finite | Box,
+        actions: ActionSet,
         functions: int,
         lam: Noise | Array,
         slots: int,
@@ -265,7 +266,7 @@ class RunData:
         return int(inputs[0]) if self.cube.box is None else self.cube.box.scale(inputs[0])
 
 
-class RunModel(RunData):
+class RunModel(RunData, RunMoments):
     """GPs of f, g_1, ..., g_m for one run (see `RunData`), scaled by the running range, or fitted.
 
     Args:
@@ -276,7 +277,7 @@ class RunModel(RunData):
 
     def __init__(
         self,
-        actions: Finite | Box,
+        actions: ActionSet,
         functions: int,
         lam: Noise | Array,
         slots: int,
@@ -317,7 +318,7 @@ class RunModel(RunData):
         if isinstance(self.posterior, OwnNoise):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
-    def at(self, inputs: Actions) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> Moments:
         """Return means and deviations (p, q), in batches that bound memory."""
         batches = (inputs[None, i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
         means, deviations = zip(
@@ -325,20 +326,16 @@ class RunModel(RunData):
         )
         return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
 
-    def at_played(self) -> tuple[Array, Array]:
+    def at_played(self) -> Moments:
         """Return means and deviations (p, c) at the observed actions."""
         return self._moments(*self.posterior.at_observations()[:2])
 
-    def at_candidates(self) -> tuple[Array, Array]:
-        """Return means and deviations (p, M) at all actions of a finite set, or at a box's
-        candidates.
-        """
+    def at_candidates(self) -> Moments:
         if self.fitted:  # which keeps none
-            actions = self.actions
-            return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
+            return super().at_candidates()
         return self._moments(self.posterior.mean, self.posterior.variance)
 
-    def _moments(self, mean: Array, variance: Array) -> tuple[Array, Array]:
+    def _moments(self, mean: Array, variance: Array) -> Moments:
         means, deviations = (
             (mean, np.sqrt(variance)) if self.fitted else self.scale.moments(mean, variance)
         )

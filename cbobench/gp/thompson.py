@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite, smallest
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Actions, Array, Indices, Mask, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Moments
+from cbobench.gp.recommend import RunMoments
 from cbobench.gp.single import AT_ONCE, RunData, normal_scores, with_constant
 
 BLOCK = 48  # actions per block
@@ -236,7 +236,7 @@ class FittedThompson(ThompsonModel):
 
     def __init__(
         self,
-        actions: Finite | Box,
+        actions: ActionSet,
         functions: int,
         noise: Array | None,
         slots: int,
@@ -306,21 +306,17 @@ class FittedThompson(ThompsonModel):
         return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, whitened
 
 
-@dataclass(frozen=True)
-class Moments:
-    """What `gp.recommend` asks of a model: means and deviations of f and every g_j, (p, q)."""
+class ThompsonMoments(RunMoments):
+    """What `gp.recommend` asks of a model."""
 
-    model: ThompsonModel
+    def __init__(self, model: ThompsonModel) -> None:
+        self.model, self.actions = model, model.actions
 
-    def at(self, inputs: Actions) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> Moments:
         batches = (inputs[i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
         means, variances = zip(*(self.model.at(batch)[:2] for batch in batches), strict=True)
         deviations = np.sqrt(np.concatenate(variances, axis=1))
         return np.concatenate(means, axis=1), self.model.amplitude[:, None] * deviations
-
-    def at_candidates(self) -> tuple[Array, Array]:
-        actions = self.model.actions
-        return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
 
 
 def lift_points(x: Array) -> Array:

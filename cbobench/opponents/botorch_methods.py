@@ -30,11 +30,10 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
-from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet
 from cbobench.gp.kernels import Actions, Array
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
-from cbobench.gp.recommend import recommend_in_run
+from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Moments
+from cbobench.gp.recommend import RunMoments, recommend_in_run
 from cbobench.opponents.library import CubeRun, LibraryMethod, fill_untold, silence_library
 from cbobench.params import param
 
@@ -120,7 +119,7 @@ class Opponent(CubeRun):
         with seed_torch(0) as torch:
             values = self.transform(torch, torch.tensor(values))
             model = Conditioned(torch, self.fitted, torch.tensor(points), values, actions, choices)
-            best = recommend_in_run(model, actions, points)[0]
+            best = recommend_in_run(model, points)[0]
         return self.cube.action(best) if choices is None else int(best)
 
     def transform(self, torch: Any, y: Any) -> Any:
@@ -179,7 +178,7 @@ class Opponent(CubeRun):
         return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
 
 
-class Conditioned:
+class Conditioned(RunMoments):
     """Models with the hyperparameters that they have, given more data, as `gp.recommend` asks.
 
     Args:
@@ -189,7 +188,7 @@ class Conditioned:
     """
 
     def __init__(
-        self, torch: Any, models: list[Any], x: Any, y: Any, actions: Finite | Box, choices: Any
+        self, torch: Any, models: list[Any], x: Any, y: Any, actions: ActionSet, choices: Any
     ) -> None:
         self.torch, self.actions, self.choices, self.models = torch, actions, choices, []
         for before in models:
@@ -203,17 +202,13 @@ class Conditioned:
                 model.likelihood.noise_covar.noise = noise
             self.models.append(model)
 
-    def at(self, inputs: Actions) -> tuple[Array, Array]:
+    def at(self, inputs: Actions) -> Moments:
         points = self.torch.tensor(inputs if self.choices is None else self.choices[inputs])
         with self.torch.no_grad():
             posteriors = [model.posterior(points) for model in self.models]
             mean = self.torch.cat([posterior.mean for posterior in posteriors], dim=1).T
             variance = self.torch.cat([posterior.variance for posterior in posteriors], dim=1).T
         return mean.numpy(), np.sqrt(np.maximum(variance.numpy(), VARIANCE_FLOOR))
-
-    def at_candidates(self) -> tuple[Array, Array]:
-        actions = self.actions
-        return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
 
 
 def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any, bool]:

@@ -85,6 +85,7 @@ class SEGO(LibraryMethod):
     cost = "O(m t³) per fit"
     takes_untold = True
     extra = "egobox"
+    optimiser_class = Suggestions
     libraries = ("egobox",)
 
     initial: int = param(10, "Sobol points first", at_least=2)
@@ -95,6 +96,3 @@ class SEGO(LibraryMethod):
     tolerance: float = param(
         0.0, "constraint values up to it count as 0 (tol; the library's is 1e-4)", at_least=0.0
     )
-
-    def optimiser(self, given: Given) -> Suggestions:
-        return Suggestions(given, self)

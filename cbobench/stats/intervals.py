@@ -40,20 +40,10 @@ def numbers(values: ArrayLike, noun: str = "values") -> Array:
     return array
 
 
-def level(confidence: float) -> float:
-    """A confidence strictly between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise Misuse(
-            f"confidence is {show(confidence)}; allowed: strictly between 0 and 1, such as 0.95"
-        )
-    return float(confidence)
-
-
 def interval(
     values: ArrayLike,
     statistic: Literal["mean", "median"] = "mean",
     axis: int = 0,
-    confidence: float = CONFIDENCE,
     bounds: Bounds = (None, None),
 ) -> tuple[Array, Array]:
     """The interval of a mean (`of_mean`) or a median (`of_median`) over seeds. Nothing in it is
@@ -71,11 +61,11 @@ def interval(
         seeds, and in columns that hold NaN.
 
     Raises:
-        Misuse: an infinite value, an unknown statistic, a confidence outside (0, 1).
+        Misuse: an infinite value, an unknown statistic.
     """
     if statistic not in METHODS:
         raise Misuse(f"statistic is {show(statistic)}; allowed: {', '.join(METHODS)}")
-    confidence, array = level(confidence), np.moveaxis(numbers(values), axis, 0)
+    array = np.moveaxis(numbers(values), axis, 0)
     n, shape = array.shape[0], array.shape[1:]
     columns = array.reshape(n, math.prod(shape)).T
     ends = np.full((2, len(columns)), np.nan)
@@ -83,7 +73,7 @@ def interval(
     for i in range(0, len(columns) if n >= 2 else 0, rows):
         # Contiguous rows are summed in one order, whatever other columns are in the call.
         part = np.ascontiguousarray(columns[i : i + rows])
-        ends[:, i : i + rows] = METHODS[statistic](part, confidence)
+        ends[:, i : i + rows] = METHODS[statistic](part)
         ends[:, i : i + rows][:, np.isnan(part).any(axis=1)] = np.nan
     if bounds != (None, None):
         ends = np.clip(ends, *bounds)
@@ -91,7 +81,7 @@ def interval(
     return low, high
 
 
-def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
+def of_mean(columns: Array) -> Array:
     """Interval of the mean of each row, (rows, n) to (2, rows): on each side the wider of two.
 
     One is Student's t, which is right for symmetric laws, heavy tails included, and too short above
@@ -119,7 +109,7 @@ def of_mean(columns: Array, confidence: float = CONFIDENCE) -> Array:
     is of that kind.
     """
     n = columns.shape[1]
-    t = stdtrit(n - 1, (1 + confidence) / 2)
+    t = stdtrit(n - 1, (1 + CONFIDENCE) / 2)
     mean = columns.mean(axis=1)
     apart = columns - mean[:, None]
     largest = np.abs(apart).max(axis=1)
@@ -148,7 +138,7 @@ def invert_hall(u: float, skewness: Array) -> Array:
     return np.where(small, u, 3 * (np.cbrt(1 + gamma * (u - gamma / 6)) - 1) / gamma)
 
 
-def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
+def of_median(columns: Array) -> Array:
     """Interval of the median of each row, (rows, n) to (2, rows), whatever the law.
 
     The number of values below the median is binomial, which gives exact intervals between order
@@ -162,11 +152,11 @@ def of_median(columns: Array, confidence: float = CONFIDENCE) -> Array:
     # How often the median lies between the k-th value from below and the k-th from above, k = 1,
     # ...
     holds = 1 - 2 * bdtr(np.arange((n + 1) // 2), n, 0.5)
-    k = int((holds >= confidence).sum())
+    k = int((holds >= CONFIDENCE).sum())
     if k == 0:
         return np.stack([ordered[:, 0], ordered[:, -1]])
     narrower = 1 - 2 * float(bdtr(k, n, 0.5))
-    part = (holds[k - 1] - confidence) / (holds[k - 1] - narrower)
+    part = (holds[k - 1] - CONFIDENCE) / (holds[k - 1] - narrower)
     weight = (n - k) * part / (k + (n - 2 * k) * part)
     low = (1 - weight) * ordered[:, k - 1] + weight * ordered[:, k]
     high = (1 - weight) * ordered[:, n - k] + weight * ordered[:, n - k - 1]
@@ -180,7 +170,7 @@ def range_level(n: int) -> float:
     return 1 - 2.0 ** (1 - n)
 
 
-METHODS: dict[str, Callable[[Array, float], Array]] = {"mean": of_mean, "median": of_median}
+METHODS: dict[str, Callable[[Array], Array]] = {"mean": of_mean, "median": of_median}
 
 
 def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0, size: int | None = None) -> Array:
@@ -197,7 +187,7 @@ def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0, size: int | None =
     return counts.reshape(draws, n).astype(np.float64)
 
 
-def percentiles(drawn: Array, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def percentiles(drawn: Array, n: int) -> tuple[float, float]:
     """Interval of a statistic of n >= 2 seeds, given its values in resamples, (draws,), infinite
     ones allowed.
 
@@ -205,12 +195,12 @@ def percentiles(drawn: Array, n: int, confidence: float = CONFIDENCE) -> tuple[f
     makes up for the spread that resamples lack (Hesterberg 2015, "What teachers should know about
     the bootstrap": expanded percentiles).
     """
-    tail = ndtr(stdtrit(n - 1, (1 - level(confidence)) / 2) * np.sqrt(n / (n - 1)))
+    tail = ndtr(stdtrit(n - 1, (1 - CONFIDENCE) / 2) * np.sqrt(n / (n - 1)))
     ordered, last = np.sort(drawn), len(drawn) - 1
     return float(ordered[math.floor(tail * last)]), float(ordered[math.ceil((1 - tail) * last)])
 
 
-def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def proportion(successes: int, n: int) -> tuple[float, float]:
     """Exact interval of a probability (Clopper & Pearson 1934): `successes` of n independent trials
     succeeded.
 
@@ -220,7 +210,7 @@ def proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> tuple[
     Raises:
         Misuse: successes outside 0..n.
     """
-    tail = (1 - level(confidence)) / 2
+    tail = (1 - CONFIDENCE) / 2
     if not 0 <= successes <= n or successes != int(successes) or n != int(n):
         raise Misuse(
             f"{show(successes)} successes of {n!r} trials; allowed: whole numbers, 0 <= "

@@ -2,22 +2,24 @@
 adjustment.
 
 Two are compared two-sided. Which of several may be the best is asked of each by itself: is another
-one better?
+one better? On the same blocks: ranks, and Friedman's test. A block is a problem (Demšar 2006): more
+seeds of the same problems are no more blocks. Only complete blocks: the caller leaves out the
+others and says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
+from itertools import combinations, count
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import chdtrc, ndtr
 
 from cbobench.errors import Misuse, show
-from cbobench.stats.intervals import Array, Indices, Mask, interval, numbers
+from cbobench.stats.intervals import Array, Mask, interval, numbers
 
 Better = Literal["lower", "higher"]
 SIGNIFICANT = 0.05  # a p-value below it
@@ -111,35 +113,37 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     correlation.
 
     Zeros are ranked and then dropped (Pratt 1959); equal sizes share their mean rank. Up to `EXACT`
-    differences that
-    are not zero p is exact: the share of all assignments of signs to these very ranks that are as
-    far out, ties and all. Beyond, it is the normal approximation, which a few ranks among many
-    zeros do not follow. All zero gives p = 1 and effect 0. Of several strata, such as problems
-    whose units differ, each is ranked by itself and the ranks are summed (van Elteren 1960, for
-    pairs).
+    differences that are not zero p is exact: the share of all assignments of signs to these very
+    ranks that are as far out, ties and all. Beyond, it is the normal approximation, which a few
+    ranks among many zeros do not follow. All zero gives p = 1 and effect 0. Of several strata, such
+    as problems whose units differ, each is ranked by itself and the ranks are summed (van Elteren
+    1960, for pairs).
 
     Returns:
         p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum
         of all ranks.
     """
     parts = [numbers(apart) for apart in strata]
-    values, ranks = (
-        np.concatenate(parts),
-        np.concatenate([mean_ranks(np.abs(part)) for part in parts]),
-    )
+    values = np.concatenate(parts)
+    ranks = np.concatenate([mean_ranks(np.abs(part)) for part in parts])
     used = ranks[values != 0]
     if len(used) == 0:
         return 1.0, 0.0
     positive, total = ranks[values > 0].sum(), used.sum()
     effect = float((2 * positive - total) / ranks.sum())
-    lesser = min(positive, total - positive)
+    return min(1.0, 2 * _find_tail(used, min(positive, total - positive))), effect
+
+
+def _find_tail(used: Array, summed: float) -> float:
+    """Return how often the ranks of one sign sum to at most a number, where signs are coin flips.
+
+    Args:
+        used: ranks of the differences that are not zero, (n,).
+    """
     if len(used) > EXACT:
-        z = (lesser - total / 2) / np.sqrt((used**2).sum() / 4)
-        return float(min(1.0, 2 * ndtr(z))), effect
+        return float(ndtr((summed - used.sum() / 2) / np.sqrt((used**2).sum() / 4)))
     halves = np.sort(np.rint(2 * used).astype(int))  # mean ranks are whole or half numbers
-    return float(
-        min(1.0, 2 * _law_of_sum(tuple(halves.tolist()))[: round(2 * lesser) + 1].sum())
-    ), effect
+    return float(_law_of_sum(tuple(halves.tolist()))[: round(2 * summed) + 1].sum())
 
 
 @lru_cache(maxsize=1024)
@@ -281,59 +285,53 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
     """
     array = numbers(values)
     k, is_known = len(array), ~np.isnan(array)
-    rows, columns = np.triu_indices(k, 1)
     p, counts = np.full((k, k), np.nan), np.zeros((k, k), dtype=np.int64)
-    shared = is_known[rows] & is_known[columns]
-    counts[rows, columns] = counts[columns, rows] = shared.sum(axis=1)
-    for pairs in _group_alike(shared):
-        pattern = shared[pairs[0]]
-        if pattern.any():
-            apart = array[rows[pairs]][:, pattern] - array[columns[pairs]][:, pattern]
-            p[rows[pairs], columns[pairs]], p[columns[pairs], rows[pairs]] = _find_tails(apart)
+    for i, j in combinations(range(k), 2):
+        shared = is_known[i] & is_known[j]
+        counts[i, j] = counts[j, i] = shared.sum()
+        if shared.any():
+            apart = array[i, shared] - array[j, shared]
+            ranked = mean_ranks(np.abs(apart))
+            used = ranked[apart != 0]
+            p[i, j] = min(1.0, _find_tail(used, ranked[apart < 0].sum()))
+            p[j, i] = min(1.0, _find_tail(used, ranked[apart > 0].sum()))
     return p, counts
 
 
-def _find_tails(apart: Array) -> tuple[Array, Array]:
-    """The p-values of the one-sided signed-rank tests that rows of differences, (k, n), lie above
-    0, and below it.
+# Ranks within blocks ------------------------------------------------------------------------------
 
-    As in `signed_rank`; the rows of one law are looked up together.
+
+def ranks(values: ArrayLike, better: Better = "lower") -> Array:
+    """Ranks within every block, 1 for the best, equal values sharing their mean rank: (blocks,
+    algorithms).
     """
-    ranks = rank_rows(np.abs(apart))
-    used = np.where(apart != 0, ranks, 0.0)
-    total, positive = used.sum(axis=1), np.where(apart > 0, ranks, 0.0).sum(axis=1)
-    tails = np.empty((2, len(apart)))
-    ordered = np.sort(np.rint(2 * used).astype(np.int64), axis=1)
-    for rows in _group_alike(ordered):
-        halves = ordered[rows[0]]
-        for side, sums in zip(tails, (total[rows] - positive[rows], positive[rows]), strict=True):
-            if np.count_nonzero(halves) > EXACT:
-                side[rows] = ndtr(
-                    (sums - total[rows] / 2) / np.sqrt((halves.astype(float) ** 2).sum() / 16)
-                )
-            else:
-                law = _law_of_sum(tuple(halves[halves > 0].tolist())).cumsum()
-                side[rows] = np.minimum(1.0, law[np.rint(2 * sums).astype(np.int64)])
-    return tails[0], tails[1]
+    array = numbers(values)
+    if array.ndim != 2:
+        raise Misuse(f"values have shape {array.shape}; ranks need (blocks, algorithms)")
+    if np.isnan(array).any():
+        raise Misuse("a block holds NaN; give complete blocks only, and say how many were left out")
+    return np.array([mean_ranks(-signs(better) * block) for block in array]).reshape(array.shape)
 
 
-def _group_alike(rows: Mask) -> list[Indices]:
-    """The positions of equal rows, for each of the rows that differ."""
-    positions: dict[bytes, list[int]] = {}
-    for i, row in enumerate(rows):
-        positions.setdefault(row.tobytes(), []).append(i)
-    return [np.array(alike) for alike in positions.values()]
+def average_ranks(values: ArrayLike, better: Better = "lower") -> Array:
+    """Mean rank of each algorithm over the blocks, (algorithms,); NaN without blocks."""
+    ranked = ranks(values, better)
+    return ranked.mean(axis=0) if len(ranked) else np.full(ranked.shape[1], np.nan)
 
 
-def rank_rows(values: Array) -> Array:
-    """`mean_ranks` of each row of (k, n)."""
-    order = np.argsort(values, axis=1, kind="stable")
-    ordered, place = np.take_along_axis(values, order, axis=1), np.arange(values.shape[1])
-    begins = np.diff(ordered, axis=1, prepend=np.nan) != 0
-    ends = np.roll(begins, -1, axis=1)
-    ends[:, -1] = True
-    first = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
-    last = np.minimum.accumulate(np.where(ends, place, len(place))[:, ::-1], axis=1)[:, ::-1]
-    ranks = np.empty(values.shape)
-    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
-    return ranks
+def friedman(values: ArrayLike) -> tuple[float, float]:
+    """Friedman's test that all algorithms rank alike: the χ² statistic, corrected for ties, and its
+    p-value.
+
+    NaN with fewer than three algorithms (take Wilcoxon's test) or fewer than two blocks; all equal
+    gives 0 and p = 1.
+    """
+    ranked = ranks(values)
+    n, k = ranked.shape
+    if k < 3 or n < 2:
+        return np.nan, np.nan
+    spread = ((ranked - (k + 1) / 2) ** 2).sum()
+    if spread == 0:
+        return 0.0, 1.0
+    statistic = (k - 1) * ((ranked.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread
+    return float(statistic), float(chdtrc(k - 1, statistic))

@@ -11,7 +11,7 @@ import pytest
 import cbobench.algorithms.optimistic
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.errors import Misuse
-from cbobench.gp.parts import Truncated
+from cbobench.gp.beliefs import Truncated
 from cbobench.params import build
 from tests.conftest import ROOT
 from tests.helpers import actions, make, play, problem

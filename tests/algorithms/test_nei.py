@@ -11,8 +11,8 @@ from scipy.special import log_ndtr
 from cbobench.algorithms.improvement import log_expected_improvement
 from cbobench.algorithms.noisy_improvement import log_product
 from cbobench.gp.fit import Fitted
-from cbobench.gp.posteriors.sampled import NUGGET
-from cbobench.gp.rivals import rivals_around, worth_of_plays
+from cbobench.gp.posteriors.fitted import NUGGET
+from cbobench.gp.recommend import rivals_around, worth_of_plays
 from cbobench.problems.base import Feedback
 from tests.algorithms.easy import bowl, on_box
 from tests.helpers import actions, make, play, problem, watch_asks

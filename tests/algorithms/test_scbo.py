@@ -15,7 +15,7 @@ from scipy.stats import binom, chisquare
 from cbobench.algorithms import scbo
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
-from cbobench.gp.thompson import Moments
+from cbobench.gp.thompson import ThompsonMoments
 from tests.algorithms.easy import on_box, started
 from tests.helpers import make, problem, setting
 
@@ -119,7 +119,9 @@ def test_under_noise_the_recommendation_is_by_the_model_of_all_data(noise):
     assert run.restarts > 0
     assert run.evidence.count == (24 if noise else run.model.count)
     recommended = run.recommend_one(24)
-    means, deviations = Moments(run.evidence).at(np.append(run.evidence.played, [recommended], 0))
+    means, deviations = ThompsonMoments(run.evidence).at(
+        np.append(run.evidence.played, [recommended], 0)
+    )
     likely = means[1] + 1.6448536 * deviations[1] <= 1e-9
     assert likely[-1]
     assert means[0, -1] >= means[0, likely].max(), "no played point is better"

@@ -11,7 +11,7 @@ from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import OneRun
 from cbobench.algorithms.optimistic import Optimistic
 from cbobench.algorithms.references import Random
-from cbobench.gp.parts import Parts
+from cbobench.gp.beliefs import Parts
 from cbobench.params import param
 from cbobench.problems.formulas.literature import gramacy as Gramacy
 from cbobench.rng import generator

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from cbobench.gp import maximise
+from cbobench.gp.beliefs import Parts
 from cbobench.gp.box_actions import Box
+from cbobench.gp.jets import Jet, taylor
 from cbobench.gp.maximise import Climbs, Starts, best_step
-from cbobench.gp.parts import Parts
 from cbobench.gp.posteriors.features import InterpolatedPosterior
-from cbobench.gp.posteriors.interface import Jet
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.taylor import taylor
 from tests.gp.test_maximise import flat
 
 RANDOM = np.random.default_rng

@@ -15,8 +15,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import EVERY, LEAST_NOISE, Fitted, Objective, descend, fit_all
+from cbobench.gp.jets import taylor
 from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.taylor import taylor
 from tests.helpers import fit, make, problem
 
 BOX = Box(np.array([-1.0, 0.0, 2.0]), np.array([1.0, 5.0, 3.0]), "matern52", meshed=False, size=64)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cbobench.gp.box_actions import Box
+from cbobench.gp.jets import taylor
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import InterpolatedPosterior
 from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.taylor import taylor
 from tests.gp.test_observations import box_truth
 
 S, P = 3, 2

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from cbobench.gp import maximise
-from cbobench.gp.parts import Parts
-from cbobench.gp.posteriors.interface import Jet
-from cbobench.gp.taylor import taylor
+from cbobench.gp.beliefs import Parts
+from cbobench.gp.jets import Jet, taylor
 from tests.helpers import make, play, problem
 
 

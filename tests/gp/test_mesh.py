@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cbobench.gp.box_actions import Box, sobol
+from cbobench.gp.jets import taylor
 from cbobench.gp.kernels import SquaredExponential
 from cbobench.gp.mesh import LARGEST, Mesh, resolving
-from cbobench.gp.taylor import taylor
 
 MESHES = [
     (1, 0.03),

@@ -13,12 +13,15 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.fit import Fitted
+from cbobench.gp.jets import taylor
 from cbobench.gp.kernels import Matern as UnitMatern
-from cbobench.gp.posteriors.fitted import FittedPosterior
-from cbobench.gp.posteriors.sampled import NUGGET, SampledPosterior, stratify_normals
-from cbobench.gp.recommend import likely_best
-from cbobench.gp.rivals import rivals_around, worth_of_plays
-from cbobench.gp.taylor import taylor
+from cbobench.gp.posteriors.fitted import (
+    NUGGET,
+    FittedPosterior,
+    SampledPosterior,
+    stratify_normals,
+)
+from cbobench.gp.recommend import likely_best, rivals_around, worth_of_plays
 
 BOX = Box(np.zeros(2), np.ones(2), "matern52", meshed=False, size=32)
 HYPERS = [

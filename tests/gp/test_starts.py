@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cbobench.gp import maximise
+from cbobench.gp.beliefs import Parts
 from cbobench.gp.box_actions import Box
 from cbobench.gp.maximise import Starts
-from cbobench.gp.parts import Parts
 from tests.gp.test_maximise import flat as flat_beliefs
 
 RANDOM = np.random.default_rng

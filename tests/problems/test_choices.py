@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from cbobench.opponents.scipy_local import LocalMethod, Restarts
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.opponents.scipy_local import LocalMethod, Restarts
+from cbobench.opponents.local_search import LocalMethod, Restarts
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.problems.tables.inputs import InputSpace
 from tests.algorithms.test_opponents import OPPONENTS

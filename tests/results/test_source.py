@@ -231,7 +231,7 @@ def test_an_edit_makes_stale(project, case):
     ("text", "reached"),
     [
         ("from cbobench import PROBLEMS\n", "cbobench.problems.formulas.literature"),
-        ("from cbobench.algorithms import ALGORITHMS\n", "cbobench.opponents.nomad"),
+        ("from cbobench.algorithms import ALGORITHMS\n", "cbobench.opponents.local_search"),
         ("import cbobench\n", "cbobench.algorithms.scbo"),
         ("from cbobench import *\n", "cbobench.algorithms.safe"),
         ("from cbobench import SafeSet\n", "cbobench.algorithms.safe"),

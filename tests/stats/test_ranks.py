@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cbobench.stats.rank_tests import average_ranks, friedman, ranks
+from cbobench.stats.paired_tests import average_ranks, friedman, ranks
 
 # Demšar (2006), Table 6: AUC of C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on fourteen data sets.
 AUC = np.array(

@@ -8,7 +8,7 @@ import math
 from typing import Literal
 
 from cbobench.gp.actions import LARGEST_RANK, Finite, Large
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.posteriors.factor import SMALL
 from cbobench.gp.posteriors.features import FeaturePosterior, InterpolatedPosterior
 from cbobench.gp.posteriors.interface import SharedPosterior
@@ -19,7 +19,7 @@ ARRAYS = 8  # arrays of a function's values at all actions: drawn, observed, bel
 LARGEST_MEMORY = 2**27  # largest number of values of one replicate in observation space, 1 GiB
 
 
-def in_features(actions: Finite | Box, horizon: int) -> bool:
+def in_features(actions: ActionSet, horizon: int) -> bool:
     """Return whether feature space is the cheaper representation for a horizon, by counting
     products per round.
 
@@ -40,7 +40,7 @@ def largest_rank(n: int, horizon: int) -> int:
     return int((math.sqrt(n**2 + 3 * budget) - n) / 3)
 
 
-def representation(actions: Finite | Box, horizon: int) -> str:
+def representation(actions: ActionSet, horizon: int) -> str:
     """Return the choice in words, for `cbobench show`."""
     if isinstance(actions, Box):
         mesh = actions.mesh
@@ -62,7 +62,7 @@ def representation(actions: Finite | Box, horizon: int) -> str:
 
 
 def make_cheapest(
-    actions: Finite | Box,
+    actions: ActionSet,
     replicates: int,
     functions: int,
     horizon: int,
@@ -83,7 +83,7 @@ def make_cheapest(
 
 
 def replicate_memory(
-    actions: Finite | Box,
+    actions: ActionSet,
     horizon: int,
     covariances: int,
     observed_functions: int,
@@ -117,7 +117,7 @@ def replicate_memory(
     return drawn + 8 * covariances * horizon * (4 * horizon + 2 * candidates)
 
 
-def shared_memory(actions: Finite | Box) -> int:
+def shared_memory(actions: ActionSet) -> int:
     """Return the bytes that all replicates share: a matrix (n, n), or the features of a set that
     has none.
     """

@@ -23,9 +23,14 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.box_actions import Box
+from cbobench.gp.jets import Jet, interpolate_jet
 from cbobench.gp.kernels import Actions, Array, Indices, Mask, combine_features
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, SharedPosterior
-from cbobench.gp.posteriors.slots import interpolate_jet
+from cbobench.gp.posteriors.interface import (
+    VARIANCE_FLOOR,
+    Moments,
+    MomentsOfSlots,
+    SharedPosterior,
+)
 
 EXACT_FROM = 1e-8  # smallest exact λ: Φ omits 1e-13 of K
 
@@ -235,7 +240,7 @@ class InterpolatedPosterior(FeaturePosterior):
             (actions, np.ones(self.replicates, dtype=bool) if mask is None else mask)
         )
 
-    def at_observations(self) -> tuple[Array, Array, Mask]:
+    def at_observations(self) -> MomentsOfSlots:
         actions, held = zip(*self.entered, strict=True)
         return *self.at(np.stack(actions, axis=1)), np.stack(held, axis=1)
 
@@ -253,7 +258,7 @@ class InterpolatedPosterior(FeaturePosterior):
         a = factor @ (self.mesh.features(action[None]) @ factor)[0]
         self.mean[replicate, function] += value / self.lam * self.mesh.spread(a[None])[0]
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> Moments:
         variance = self.mesh.values(self.variance[:, None], actions)[:, 0]
         return self.mesh.values(self.mean, actions), np.maximum(variance, VARIANCE_FLOOR)
 

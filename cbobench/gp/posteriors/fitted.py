@@ -14,6 +14,7 @@ c³) with a fit.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -22,16 +23,22 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.classes import are_classes, fit_class, pseudo_values
 from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
+from cbobench.gp.jets import Jet, models_at, taylor, times
 from cbobench.gp.kernels import Actions, Array, Indices, Mask, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Jet, Posterior, pick
-from cbobench.gp.posteriors.slots import models_at, times
-from cbobench.gp.taylor import taylor
+from cbobench.gp.posteriors.interface import (
+    VARIANCE_FLOOR,
+    Moments,
+    MomentsOfSlots,
+    Posterior,
+    pick,
+)
 
 UNIT = Matern(2.5, 1.0)
+NUGGET = 1e-8  # added to the variances of samples, in units of s²
 JITTER = 1e-6  # added to the variances of sample paths, in units of s²
 
 
@@ -62,7 +69,7 @@ class FittedPosterior(Posterior):
 
     def __init__(
         self,
-        actions: Finite | Box,
+        actions: ActionSet,
         replicates: int,
         functions: int,
         noise: Array | None = None,
@@ -384,7 +391,7 @@ class FittedPosterior(Posterior):
         """Return L⁻¹ y' of K means of every function, here one, (S, p, K, c)."""
         return self.u[:, :, None, : self.count]
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> Moments:
         if self.covers_actions:
             return pick(self.mean, actions), pick(self.variance, actions)
         white = self.whiten(self._points_of(actions))
@@ -393,14 +400,14 @@ class FittedPosterior(Posterior):
         mean = self.centre[..., None, None] + self.amplitude[..., None, None] * pull
         return mean.reshape(len(mean), -1, mean.shape[3]), self.amplitude[..., None] ** 2 * unit
 
-    def joint(self, actions: Actions) -> tuple[Array, Array]:
+    def joint(self, actions: Actions) -> Moments:
         """Return means (S, p, q) and covariances (S, p, q, q) at q actions per replicate."""
         points = self._points_of(actions)
         white = self.whiten(points)
         unit = self.cross(points, points) - white @ white.mT
         return self.at(actions)[0], self.amplitude[..., None, None] ** 2 * unit
 
-    def at_observations(self) -> tuple[Array, Array, Mask]:
+    def at_observations(self) -> MomentsOfSlots:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
         c = self.count
         root, lam = self.root[:, :, :c, :c], self.ratio[..., None]
@@ -487,3 +494,64 @@ class FittedPosterior(Posterior):
                 raise CellFailure("a posterior covariance has no Cholesky factor")
             samples[s, i] = np.sqrt(scale) * (np.tril(root) @ z[s, i])
         return samples
+
+
+class SampledPosterior(FittedPosterior):
+    """Noise-free posteriors of p functions, given each of K joint samples of what was observed.
+
+    In units of s and from the centre, an observation is y = h + noise, where h is f(x) and a
+    deviation of √`NUGGET`, which keeps factors regular where points repeat. With the noise variance
+    λ less the nugget, λ' >= 0, and M = (K + λI)⁻¹, the posterior of h has the mean y - λ' M y and
+    the covariance λ' (I - λ' M). Given h, f has the posterior of observations whose noise variance
+    is the nugget: each sample of h has a mean of its own, and all share one variance.
+
+    Args:
+        model: what was observed, c times, and the hyperparameters; left as it is.
+        normals: standard normal draws, (S, p, K, c).
+
+    Attributes:
+        samples: h, (S, p, K, c), in units of what is modelled.
+        mean: (S, p K, M), the K of f first.
+        variance: (S, p, M).
+    """
+
+    def __init__(self, model: FittedPosterior, normals: Array) -> None:
+        vars(self).update(vars(model))
+        c = model.count
+        centre, amplitude = model.centre[..., None, None], model.amplitude[..., None, None]
+        noise = np.maximum(model.ratio - NUGGET, 0.0)[..., None, None]
+        root = model.root[:, :, :c, :c]
+        precision = root.mT @ root
+        mean = model.standardised()[:, :, None] - noise * (model.pulls @ root)
+        spread = np.linalg.cholesky(np.eye(c) - noise * precision)
+        h = mean + np.sqrt(noise) * (normals @ spread.mT)
+        self.samples = centre + amplitude * h
+        # From here on it is a fitted posterior with another λ, and K means.
+        covariance = model.cross(model.points, model.points) + NUGGET * np.eye(c)
+        self.root = np.linalg.inv(np.linalg.cholesky(covariance))
+        self.sample_pulls = h @ self.root.mT
+        white = self.root @ model.cross(model.points, self.sites)
+        means = centre + amplitude * (self.sample_pulls @ white)
+        self.mean = means.reshape(len(means), -1, white.shape[3])
+        unit = np.maximum(1 - (white * white).sum(axis=2), VARIANCE_FLOOR)
+        self.variance = amplitude[..., 0] ** 2 * unit
+
+    def given_first(self, count: int) -> SampledPosterior:
+        """Return the posterior given the first samples alone, but for its beliefs at candidates."""
+        first = copy.copy(self)
+        first.sample_pulls = self.sample_pulls[:, :, :count]
+        return first
+
+    @property
+    def pulls(self) -> Array:
+        return self.sample_pulls
+
+
+def stratify_normals(generator: np.random.Generator, count: int, shape: tuple[int, ...]) -> Array:
+    """Return standard normal draws (count, *shape): in every place one of each of as many strata of
+    equal probability (a Latin hypercube, McKay et al. 1979).
+    """
+    from scipy.special import ndtri  # imported late: SciPy takes long to load
+
+    strata = generator.permuted(np.broadcast_to(np.arange(count), (*shape, count)), axis=-1)
+    return np.moveaxis(ndtri((strata + generator.random((*shape, count))) / count), -1, 0)

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from cbobench.gp.jets import Jet
 from cbobench.gp.kernels import Actions, Array, Indices, Mask
 
+Moments = tuple[Array, Array]
+"""Means of functions at some points, and variances or deviations."""
+
+MomentsOfSlots = tuple[Array, Array, Mask]
+"""The same of slots of a memory, and which are full."""
+
 VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; so deviations are at least 1e-7
-
-
-@dataclass(frozen=True)
-class Jet:
-    """Second-order models at q points of S replicates (see `cbobench.gp.taylor` for their n
-    numbers).
-
-    Attributes:
-        mean: (S, p, q, n).
-        variance: (S, q, n), or (S, p, q, n) if functions have their own.
-    """
-
-    mean: Array
-    variance: Array
 
 
 class Arrivals(Protocol):
@@ -98,13 +90,13 @@ class Posterior:
         """
         raise NotImplementedError
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> Moments:
         """Return means (S, p, q) and variances (S, q) or (S, p, q) at q actions per replicate, (S,
         q) or (S, q, d).
         """
         raise NotImplementedError
 
-    def at_observations(self) -> tuple[Array, Array, Mask]:
+    def at_observations(self) -> MomentsOfSlots:
         """Return means (S, p, c), variances (S, c) and a mask (S, c) of c slots: the observed
         actions, if they are kept.
         """
@@ -152,7 +144,7 @@ class SharedPosterior(Posterior):
     def noise_variance(self, replicate: int, function: int) -> float:
         return self.lam
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> Moments:
         """On a finite set the actions are the candidates."""
         return pick(self.mean, actions), pick(self.variance[:, None], actions)[:, 0]
 

@@ -23,14 +23,20 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import Box
+from cbobench.gp.box_actions import ActionSet, Box
+from cbobench.gp.jets import Jet, interpolate_jet, models_at, taylor, times
 from cbobench.gp.kernels import Actions, Array, Indices, Mask, squared_lengths
 from cbobench.gp.posteriors.factor import SMALL, Factor
-from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, pick
-from cbobench.gp.posteriors.slots import Differentiable
+from cbobench.gp.posteriors.interface import (
+    VARIANCE_FLOOR,
+    Moments,
+    MomentsOfSlots,
+    SharedPosterior,
+    pick,
+)
 
 
-class ObservationPosterior(Differentiable):
+class ObservationPosterior(SharedPosterior):
     """Posteriors of p functions at the candidates of an action set, for S replicates (see
     `interface.Posterior`).
 
@@ -45,30 +51,110 @@ class ObservationPosterior(Differentiable):
         mean: (S, p, M).
         variance: (S, M).
         gain: (S,), of the kept observations.
+        used: c, the number of slots in use, the same for all replicates; arrays grow as needed.
+        points: the observed actions, (S, slots, d); on a finite set the index, d = 1.
+        values: (S, p, slots).
+        cross: covariances with the candidates, (S, slots, M).
+        full: mask of occupied slots, (S, slots); an empty one holds zeros.
+        inverse: P, (S, slots, slots); 0 for replicates with a factor.
+        weights: w = P y, (S, p, slots).
+        factors: by replicate.
     """
 
+    points: Array
+    values: Array
+    cross: Array
+    full: Mask
+    inverse: Array
+    weights: Array
+
     def __init__(
-        self, actions: Finite | Box, lam: float, replicates: int, functions: int, slots: int
+        self, actions: ActionSet, lam: float, replicates: int, functions: int, slots: int
     ) -> None:
-        super().__init__(actions, replicates, functions, slots)
+        self.actions = actions
+        self.replicates = replicates
+        self.functions = functions
+        self.slots = slots
+        self.box = actions if isinstance(actions, Box) else None
+        self.prior = np.ones(len(actions.candidates)) if isinstance(actions, Box) else actions.prior
+        self.rows = np.arange(replicates)
         self.reset(lam)
 
     def reset(self, lam: float | None = None) -> None:
         if lam is not None:
             self.lam = lam
             self.noise = np.full(self.replicates, lam)
-        self.mean = np.zeros((self.replicates, self.functions, self.candidates))
+        self.mean = np.zeros((self.replicates, self.functions, len(self.prior)))
         self.variance = np.tile(self.prior, (self.replicates, 1))
         self.gain = np.zeros(self.replicates)
         self.updates = 0
-        self._empty()
+        self.used = 0
+        self._forget_alike()
+        self._allocate(min(self.slots, 64))
         self.factors: dict[int, Factor] = {}
         for s in np.flatnonzero(self.noise < SMALL).tolist():
             self._factorise(s)
 
-    def _shapes(self, capacity: int) -> dict[str, tuple[int, ...]]:
-        shapes = {"inverse": (capacity, capacity), "weights": (self.functions, capacity)}
-        return super()._shapes(capacity) | shapes
+    def _allocate(self, capacity: int) -> None:
+        """Make room for a number of slots, keeping the content."""
+        shapes = {
+            "points": (capacity, self.box.d if self.box is not None else 1),
+            "values": (self.functions, capacity),
+            "cross": (capacity, len(self.prior)),
+            "full": (capacity,),
+            "inverse": (capacity, capacity),
+            "weights": (self.functions, capacity),
+        }
+        for name, shape in shapes.items():
+            kind = bool if name == "full" else np.float64
+            fresh = np.zeros((self.replicates, *shape), dtype=kind)
+            if self.used:
+                held = getattr(self, name)
+                fresh[tuple(slice(length) for length in held.shape)] = held
+            setattr(self, name, fresh)
+        self.capacity = capacity
+
+    def reach(self, used: int) -> None:
+        """Use a number of slots, at most all."""
+        used = min(self.slots, used)
+        while used > self.capacity:
+            self._allocate(min(self.slots, 2 * self.capacity))
+        self.used = max(self.used, used)
+
+    def _forget_alike(self) -> None:
+        # per slot: the first one that holds the same action
+        self.alike = np.empty((self.replicates, 0), dtype=np.intp)
+
+    def _alike(self) -> Indices:
+        """Return per slot in use the first one that holds the same action, (S, c)."""
+        for k in range(self.alike.shape[1], self.used):  # new slots since the last call
+            same = (self.points[:, : k + 1] == self.points[:, k : k + 1]).all(axis=2)
+            self.alike = np.concatenate([self.alike, same.argmax(axis=1)[:, None]], axis=1)
+        return self.alike
+
+    def _covariances(self, actions: Actions, c: int) -> tuple[Array, Array, Array]:
+        """Return covariances of the actions with the candidates (S, M), the first c slots (S, c),
+        and themselves.
+        """
+        if self.box is None:
+            assert isinstance(self.actions, Finite)
+            index = actions.astype(np.intp)
+            variances = self.prior[index]
+            return self.actions.rows(index), self.cross[self.rows, :c, index], variances
+        kernel = self.box.kernel
+        candidates = kernel.profile(squared_lengths(actions[:, None] - self.box.candidates))
+        slots = (
+            kernel.profile(squared_lengths(actions[:, None] - self.points[:, :c]))
+            * self.full[:, :c]
+        )
+        return candidates, slots, np.ones(len(actions))
+
+    def _gram(self, points: Array) -> Array:
+        """Return prior covariances of slots, (c, d) to (c, c)."""
+        if isinstance(self.actions, Box):
+            return self.actions.kernel(points, points)
+        index = points[:, 0].astype(np.intp)
+        return self.actions.between(index, index)
 
     # Entering, leaving, and learning later --------------------------------------------------------
 
@@ -101,7 +187,10 @@ class ObservationPosterior(Differentiable):
         to_candidates, to_slots, variance = self._covariances(actions, c)
         rows = self.rows if mask is None else self.rows[mask]
         slots = slot[rows]
-        self._put(rows, slots, actions, values, to_candidates)
+        self.values[rows, :, slots] = values[rows]
+        self.cross[rows, slots] = to_candidates[rows]
+        self.points[rows, slots] = (actions if self.box is not None else actions[:, None])[rows]
+        self.full[rows, slots] = True
         for s in self._with_factor(rows):
             self._moves(
                 s,
@@ -163,7 +252,11 @@ class ObservationPosterior(Differentiable):
             self.weights[self.rows, :, slot] = 0.0
         for s in self._with_factor(self.rows):
             self._moves(s, -1, *self.factors[s].remove(int(slot[s])))
-        self._clear(slot)
+        self._forget_alike()
+        self.values[self.rows, :, slot] = 0.0
+        self.cross[self.rows, slot] = 0.0
+        self.points[self.rows, slot] = 0.0
+        self.full[self.rows, slot] = False
 
     def _with_factor(self, rows: Indices) -> list[int]:
         return [s for s in rows.tolist() if s in self.factors] if self.factors else []
@@ -258,7 +351,9 @@ class ObservationPosterior(Differentiable):
         self.variance[s] = np.maximum(self.prior - (z**2).sum(axis=0), VARIANCE_FLOOR)
         self._weigh(s)
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    # What may be asked ----------------------------------------------------------------------------
+
+    def at(self, actions: Actions) -> Moments:
         if self.box is None:
             return super().at(actions)
         c = self.used
@@ -270,7 +365,7 @@ class ObservationPosterior(Differentiable):
             explained[s] = (factor.whiten(k[s]) ** 2).sum(axis=1)
         return mean, np.maximum(1 - explained, VARIANCE_FLOOR)
 
-    def at_observations(self) -> tuple[Array, Array, Mask]:
+    def at_observations(self) -> MomentsOfSlots:
         """Computed from K P = I - lambda P; slots with the same action agree to the bit."""
         c, lam = self.used, self.noise[:, None]
         diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
@@ -302,3 +397,53 @@ class ObservationPosterior(Differentiable):
         if len(self.factors) == self.replicates:
             return np.zeros_like(rows)
         return rows @ self.inverse[:, : self.used, : self.used]
+
+    def jet(self, points: Array, mask: Mask | None = None) -> Jet:
+        assert self.box is not None
+        replicates, q, d = points.shape
+        mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
+        n, mesh = len(taylor(d).steps), self.box.mesh
+        if mesh is None or len(self.factors) == self.replicates:
+            jet = Jet(np.zeros((replicates, self.functions, q, n)), np.zeros((replicates, q, n)))
+        else:  # a factor has more digits than a mesh
+            jet = interpolate_jet(mesh, self.mean, self.variance, points)
+            mask = mask & np.isin(self.rows, list(self.factors))[:, None]
+        if mask.any():
+            c, replicate_of = self.used, np.nonzero(mask)[0]
+            jet.mean.swapaxes(1, 2)[mask], jet.variance[mask] = models_at(
+                points[mask],
+                replicate_of,
+                self.box.kernel,
+                self.points[:, :c],
+                self.weights[:, :, :c],
+                lambda rows: self._explain(
+                    rows, np.searchsorted(replicate_of, np.arange(replicates + 1))
+                ),
+            )
+        return jet
+
+    def _explain(self, rows: Array, first: Indices) -> tuple[Array, Array]:
+        """k P of rows k, and k P k' of all pairs, for q points' covariances with the slots and
+        slopes (q, 1 + d, c).
+
+        Args:
+            first: which of the points is the first of each replicate, (S + 1,).
+        """
+        c = self.used
+        rows = rows * self.full[np.repeat(self.rows, np.diff(first)), None, :c]
+        moved, whitened = np.zeros_like(rows), {}
+        for s in range(self.replicates):
+            replicate_rows = rows[first[s] : first[s + 1]]
+            if s in self.factors:
+                whitened[s] = self.factors[s].whiten(replicate_rows)
+                moved[first[s] : first[s + 1], 0] = self.factors[s].solve_whitened(
+                    whitened[s][:, 0], c
+                )
+            # only this replicate's rows, so that it has the same bits in any block
+            elif replicate_rows.size:
+                products = times(replicate_rows.reshape(-1, c), self.inverse[s, :c, :c])
+                moved[first[s] : first[s + 1]] = products.reshape(replicate_rows.shape)
+        explained = moved @ rows.mT
+        for s, white in whitened.items():
+            explained[first[s] : first[s + 1]] = white @ white.mT
+        return moved[:, 0], explained

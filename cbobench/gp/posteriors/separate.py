@@ -13,8 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from cbobench.gp.jets import Jet
 from cbobench.gp.kernels import Actions, Array, Indices, Mask
-from cbobench.gp.posteriors.interface import Arrivals, Jet, Posterior, SharedPosterior
+from cbobench.gp.posteriors.interface import (
+    Arrivals,
+    Moments,
+    MomentsOfSlots,
+    Posterior,
+    SharedPosterior,
+)
 from cbobench.gp.posteriors.observations import ObservationPosterior
 
 
@@ -78,13 +85,13 @@ class SeparatePosterior(Posterior):
         for function, posterior in enumerate(self.posteriors):
             posterior.receive(t, played, arrivals, since, function)
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> Moments:
         means, variances = zip(
             *(posterior.at(actions) for posterior in self.posteriors), strict=True
         )
         return self._means(list(means)), np.stack(variances, axis=1)
 
-    def at_observations(self) -> tuple[Array, Array, Mask]:
+    def at_observations(self) -> MomentsOfSlots:
         means, variances, held = zip(
             *(posterior.at_observations() for posterior in self.posteriors), strict=True
         )
@@ -220,10 +227,10 @@ class PendingPosterior(Posterior):
         self.play(played[t - 1])
         self.arrived.receive(t, played, arrivals, since)
 
-    def at(self, actions: Actions) -> tuple[Array, Array]:
+    def at(self, actions: Actions) -> Moments:
         return self.arrived.at(actions)[0], self.played.at(actions)[1]
 
-    def at_observations(self) -> tuple[Array, Array, Mask]:
+    def at_observations(self) -> MomentsOfSlots:
         return self.arrived.at_observations()
 
     def observations(self) -> Array:

@@ -17,7 +17,7 @@ from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.numbers import format_number
 from cbobench.report.tables.paired import describe_need
 from cbobench.report.tables.table import BEST, Best, Marked, TextTable
-from cbobench.stats import rank_tests as stats
+from cbobench.stats import paired_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
 
