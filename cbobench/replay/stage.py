@@ -7,7 +7,6 @@ from pathlib import Path
 
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import Algorithm
 from cbobench.errors import Misuse, show
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
@@ -15,10 +14,10 @@ from cbobench.problems.data import DataFolder
 from cbobench.registry import Registry
 from cbobench.results.manifest import describe_changes
 from cbobench.suite.cells import Pair
-from cbobench.suite.entries import Entry, SourceLine, build_problems
-from cbobench.suite.prepare import ALTERNATIVES, check_needs, prepare_problem
-from cbobench.suite.settings import ONE, count_parallel
+from cbobench.suite.prepare import ALTERNATIVES, check_pair, prepare_problem
+from cbobench.suite.text import Entry, build_problems
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, flatten_values
+from cbobench.suite.yamlio import SourceLine
 
 REPLAYED = SourceLine(Path("replay"))
 
@@ -73,7 +72,6 @@ class Stage:
             swept=frozenset(),
             label=None,
             line=0,
-            demand=ONE,
         )
         ((problem, unprepared),) = build_problems(entry, REPLAYED, self.imports, [Path()])
         current = prepare_problem(entry, problem, unprepared, REPLAYED, DataFolder(self.data))
@@ -84,16 +82,12 @@ class Stage:
     def _check(self, variant: Variant, problem: Problem) -> None:
         self._refuse_import(ALGORITHMS, variant.name)
         cls = ALGORITHMS.get(variant.name, imports=self.imports, beside=[Path()])
-        algorithm: Algorithm = params.build(cls, variant.settings)
         values = params.identity(cls, params.resolve(cls, variant.settings))
         values |= {key: variant.values[key] for key in (INITIAL, PARALLEL) if key in variant.values}
         current = Variant(variant.name, variant.given, values, variant.label, variant.settings)
         if current.key != variant.key:
             raise Misuse(f"another method here ({describe_changes(variant, current)})")
-        check_needs(type(algorithm), problem)
-        algorithm.check(problem)
-        if count_parallel(variant) > 1:
-            algorithm.check_late(problem)
+        check_pair(variant, problem)
 
     def _refuse_import(self, registry: Registry, name: str) -> None:
         if registry.import_path(name) and not self.imports:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cbobench.errors import show
 from cbobench.problems.base import Problem
 from cbobench.suite.settings import Demand
-from cbobench.suite.variants import Variant, borrows_name
+from cbobench.suite.variants import Variant
 from cbobench.suite.yamlio import MAX_CELLS, MAX_HORIZON, MAX_SEED
 
 
@@ -331,8 +331,9 @@ def _variant(content: dict[str, Any]) -> Variant:
             raise ValueError(f"{name} is {show(getattr(variant, name))}")
     variant.key, variant.title  # noqa: B018 - raise where a value is no JSON
     # no reader may take it for the method or problem of that name
-    is_borrowed = borrows_name(variant)
-    return replace(variant, label=f"{variant.label} ({variant.title})") if is_borrowed else variant
+    if variant.borrows_name:
+        return replace(variant, label=f"{variant.label} ({variant.title})")
+    return variant
 
 
 @dataclass(frozen=True)

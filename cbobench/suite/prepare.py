@@ -17,12 +17,10 @@ from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import (
     CbobenchError,
     Misuse,
-    nearest,
     one_line,
     printable,
     refuse_strange,
     reraise_stop,
-    show,
 )
 from cbobench.gp.actions import Finite, Scattered
 from cbobench.gp.kernels import refuse_covariance
@@ -34,10 +32,10 @@ from cbobench.registry import tell_install
 from cbobench.rng import Streams
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
-from cbobench.suite.entries import Entry, SourceLine
-from cbobench.suite.settings import ONE, check_initial, count_parallel, count_past
-from cbobench.suite.text import SuiteText, check_unique
+from cbobench.suite.settings import ONE, check_initial, count_past
+from cbobench.suite.text import Entry, SuiteText, check_unique
 from cbobench.suite.variants import Variant, canonical
+from cbobench.suite.yamlio import SourceLine
 from cbobench.threads import single_thread
 from cbobench.watcher import Watcher
 from cbobench.words import join_words
@@ -66,20 +64,32 @@ def prepare(text: SuiteText, site: Site) -> Suite:
     by_title = {variant.title: problem for variant, problem in prepared}
     check_initial(text.initial, by_title, text.place("initial"))
     # Every algorithm starts once on what all seeds share: what fails there fails in every cell.
-    pairs = _select_pairs(text, [variant for variant, _ in prepared])
+    pairs = [
+        Pair(problem, algorithm)
+        for problem, _ in prepared
+        for algorithm, _ in text.algorithms
+        if (problem.title, algorithm.title) in text.selected
+    ]
     unplayable = _check_pairs(text, pairs, by_title)
     left_out = {id(pair) for pair, _ in unplayable}
     grid = Grid(
-        tuple(variant for variant, _ in prepared),
-        tuple(variant for variant, _ in text.algorithms),
-        text.horizon,
-        tuple(text.seeds),
-        tuple(pair for pair in pairs if id(pair) not in left_out),
-        text.command,
-        tuple(unplayable),
+        problems=tuple(variant for variant, _ in prepared),
+        algorithms=tuple(variant for variant, _ in text.algorithms),
+        horizon=text.horizon,
+        seeds=tuple(text.seeds),
+        pairs=tuple(pair for pair in pairs if id(pair) not in left_out),
+        command=text.command,
+        unplayable=tuple(unplayable),
     )
-    demands = {variant.title: demand for variant, demand in text.algorithms if demand != ONE}
-    return Suite(text.name, text.about, text.keep, grid, by_title, text.timeout, demands)
+    return Suite(
+        name=text.name,
+        about=text.about,
+        keep=text.keep,
+        grid=grid,
+        problems=by_title,
+        timeout=text.timeout,
+        demands={variant.title: demand for variant, demand in text.algorithms if demand != ONE},
+    )
 
 
 class _NewNotes(Watcher):
@@ -95,31 +105,6 @@ class _NewNotes(Watcher):
             self.watcher.note(text)
 
 
-def _select_pairs(text: SuiteText, problems: Sequence[Variant]) -> list[Pair]:
-    """The pairs that the call asks for.
-
-    Raises:
-        Misuse: there is none.
-    """
-    only = text.call.only
-    every = [Pair(problem, algorithm) for problem in problems for algorithm, _ in text.algorithms]
-    pairs = [pair for pair in every if pair.matches(only)]
-    if not pairs:
-        aliases = [
-            alias
-            for pair in every
-            for alias in (pair.title, *pair.problem.aliases, *pair.algorithm.aliases)
-        ]
-        close = nearest(str(only), aliases)
-        examples = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
-        hint = f"did you mean {close!r}? " if close else ""
-        raise Misuse(
-            f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a "
-            "wildcard)"
-        )
-    return pairs
-
-
 def _prepare_entry(
     text: SuiteText, entry: Entry, problems: Sequence[tuple[Problem, Variant]], site: Site
 ) -> list[tuple[Variant, Problem]]:
@@ -131,10 +116,7 @@ def _prepare_entry(
         try:
             result.append((prepare_problem(entry, problem, unprepared, text.at, site), problem))
         except Misuse:
-            if any(
-                Pair(unprepared, algorithm).matches(text.call.only)
-                for algorithm, _ in text.algorithms
-            ):
+            if any((unprepared.title, v.title) in text.selected for v, _ in text.algorithms):
                 raise
     return result
 
@@ -195,18 +177,6 @@ def _refuse_unwritable(values: Any, noun: str) -> None:
         ) from error
 
 
-def _try_start(variant: Variant, problem: Problem, instance: Drawn | None, horizon: int) -> None:
-    """Start an algorithm on an instance that every seed shares; what fails here fails in every
-    cell.
-    """
-    if instance is not None:
-        fresh: Algorithm = params.build(ALGORITHMS.get(variant.name), variant.settings)
-        if not fresh.reference:
-            check_drawn(instance, problem.actions, 1, problem.constraints)
-            streams = Streams([("try", variant.name)])
-            fresh.start(Setting.of(problem, instance, horizon, streams, count_parallel(variant)))
-
-
 def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
     """Raise `Misuse` if a problem lacks what an algorithm needs; name the algorithms that would
     do.
@@ -262,11 +232,20 @@ def _check_pairs(
     for pair in pairs:
         problem = problems[pair.problem.title]
         try:
-            _check_pair(pair, problem)
+            check_pair(pair.algorithm, problem)
             if pair.problem.title not in instances:
                 check_actions(problem)
                 instances[pair.problem.title] = problem.known_instance()
-            _try_start(pair.algorithm, problem, instances[pair.problem.title], text.horizon)
+            instance = instances[pair.problem.title]
+            # what fails on an instance that every seed shares fails in every cell
+            fresh: Algorithm = params.build(
+                ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings
+            )
+            if instance is not None and not fresh.reference:
+                check_drawn(instance, problem.actions, 1, problem.constraints)
+                streams = Streams([("try", pair.algorithm.name)])
+                at_once = pair.algorithm.points_at_once
+                fresh.start(Setting.of(problem, instance, text.horizon, streams, at_once))
         except BaseException as error:  # a user's algorithm may raise any error
             reraise_stop(error)
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
@@ -276,14 +255,15 @@ def _check_pairs(
     return unplayable
 
 
-def _check_pair(pair: Pair, problem: Problem) -> None:
-    """Raise `Misuse` if an algorithm says that it cannot play a problem."""
-    algorithm: Algorithm = params.build(
-        ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings
-    )
-    check_needs(type(algorithm), problem)
+def check_pair(variant: Variant, problem: Problem) -> None:
+    """Raise `Misuse` if an algorithm lacks what it needs of a problem, or says that it cannot play
+    it.
+    """
+    cls: type[Algorithm] = ALGORITHMS.get(variant.name)
+    check_needs(cls, problem)
+    algorithm = params.build(cls, variant.settings)
     algorithm.check(problem)
-    if count_parallel(pair.algorithm) > 1:
+    if variant.points_at_once > 1:
         algorithm.check_late(problem)
 
 
@@ -317,7 +297,7 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
         lam = algorithm.lam_for(horizon)
         apart *= 1 + (algorithm.evidence_horizon(horizon) is not None)
         if algorithm.pending == "variance":
-            apart = 2 * apart if count_parallel(pair.algorithm) > 1 else apart + (apart > 1)
+            apart = 2 * apart if pair.algorithm.points_at_once > 1 else apart + (apart > 1)
     told = horizon + count_past(pair.algorithm)
     return choice.replicate_memory(problem.actions, told, apart, functions, kind, lam)
 

@@ -76,17 +76,12 @@ def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
     return {"points": points, "as": way} if points > 1 else {}
 
 
-def count_parallel(algorithm: Variant) -> int:
-    """Return the number of evaluations that an algorithm has under way at once."""
-    count: int = algorithm.values.get(PARALLEL, {"points": 1})["points"]
-    return count
-
-
 def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
     """Return lines about algorithms that ignore pending evaluations."""
-    parallel = (algorithm for algorithm in algorithms if count_parallel(algorithm) > 1)
     blind = [
-        algorithm.label for algorithm in parallel if algorithm.settings.get("pending") == "ignore"
+        algorithm.label
+        for algorithm in algorithms
+        if algorithm.points_at_once > 1 and algorithm.settings.get("pending") == "ignore"
     ]
     if not blind:
         return ()

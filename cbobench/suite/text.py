@@ -1,10 +1,13 @@
-"""Reads a suite file: every error names file and line, before anything is prepared."""
+"""Reads a suite file and builds what its entries name: every error names file and line, before
+anything is prepared.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,12 @@ from typing import Any
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.call import Call
-from cbobench.errors import Misuse, mask_secrets, refuse_strange, show, unknown
+from cbobench.errors import Misuse, mask_secrets, nearest, refuse_strange, show, unknown
+from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.past import FILE
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Pair
-from cbobench.suite.entries import Entry, SourceLine, algorithm_variants, build_problems, entries
 from cbobench.suite.settings import (
     KEYS,
     SPREAD,
@@ -25,20 +28,230 @@ from cbobench.suite.settings import (
     apply_settings,
     parse_initial,
     parse_parallel,
+    parse_resources,
 )
-from cbobench.suite.variants import Variant, borrows_name
+from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import (
     MAX_CELLS,
     MAX_HORIZON,
     MAX_PAIRS,
     MAX_SEED,
     MAX_SEEDS,
-    check_texts,
-    refuse_product,
+    MAX_VARIANTS,
+    Located,
+    LocatedList,
+    SourceLine,
+    copy_without_lines,
 )
 
 DEFAULT_KEEP = 1000
 NAME = re.compile(r"[A-Za-z0-9][\w .-]*")
+OF_MODELS = (
+    "is the problem's: methods with kernel: given take it from there (as in problems: rkhs: "
+    "{lengthscale: …}), with "
+    "kernel: fit they learn it"
+)
+
+ABOUT_SETTING = re.compile(
+    r"unknown parameter '(\w+)'|(?:^|: )(\w+)(?=: | is | names | needs | holds )|: (input) (?=')"
+)
+"""Where errors of an entry name the setting that they are about."""
+NEEDED = ("suite", "horizon", "seeds", "problems", "algorithms")
+MAX_FACTORS = 8  # of a product that is refused, which are named
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name with the values of each of its settings: one, or those of its `{sweep: [...]}`.
+
+    Attributes:
+        resources: what the suite says that a task of it needs.
+        lines: of its settings in the file, and of those within one by both names, such as
+            "constraints.late".
+    """
+
+    name: str
+    axes: Mapping[str, Sequence[Any]]
+    swept: frozenset[str]
+    label: str | None
+    line: int
+    resources: Any = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def find_line(self, complaint: str) -> int:
+        """Return the line of the setting that an error is about, the entry's where it names
+        none.
+        """
+        for match in ABOUT_SETTING.finditer(complaint):
+            name = next(filter(None, match.groups()))
+            name = name if name in self.lines else f"{name}s"  # "input 'gas'" is of inputs
+            if name in self.lines:
+                inner = re.search(r"'([^']+)'", complaint[match.start() :])
+                return self.lines.get(
+                    f"{name}.{inner.group(1)}" if inner else name, self.lines[name]
+                )
+        # "rows 'ovens.csv' does not exist"
+        return self.lines.get(complaint.partition(" ")[0], self.line)
+
+    @property
+    def count(self) -> int:
+        """Number of variants."""
+        return prod(map(len, self.axes.values()))
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Yield the settings of every variant: the product of the axes."""
+        for values in product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
+
+
+def entries(content: Located, key: str, at: SourceLine) -> list[Entry]:
+    items = content[key]
+    if not isinstance(items, LocatedList) or not items:
+        problem = f"{at(content.lines[key])}{key} is {show(items)}"
+        raise Misuse(f"{problem}; allowed: a list of names, or of name: {{parameters}}")
+    result = []
+    for item, line in zip(items, items.lines, strict=True):
+        if isinstance(item, str):
+            result.append(Entry(item, axes={}, swept=frozenset(), label=None, line=line))
+        elif isinstance(item, Located) and len(item) == 1:
+            name, settings = next(iter(item.items()))
+            if settings is None:
+                settings = copy_without_lines({})
+            if not isinstance(settings, Located):
+                raise Misuse(
+                    f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}"
+                )
+            label = settings.get("label")
+            if label is not None and (not isinstance(label, str) or not label.strip()):
+                raise Misuse(f"{at(line)}label is {show(label)}; it must be text")
+            if key == "problems" and "resources" in settings:
+                raise Misuse(f"{at(line)}{name} is a problem; resources are those of an algorithm")
+            result.append(_entry(name, settings, label, line, at))
+        else:
+            raise Misuse(
+                f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}"
+            )
+    return result
+
+
+def _entry(name: str, settings: Located, label: str | None, line: int, at: SourceLine) -> Entry:
+    axes: dict[str, Sequence[Any]] = {}
+    swept_keys = set()
+    for key, value in settings.items():
+        if key in ("label", "resources"):
+            continue
+        swept = isinstance(value, Mapping) and "sweep" in value
+        values = _swept(value["sweep"]) if swept else [value]
+        if swept and (list(value) != ["sweep"] or not values):
+            allowed = "a value, {sweep: [values]}, or whole numbers as {sweep: 1-54}"
+            raise Misuse(f"{at(settings.lines[key])}{key} is {show(value)}; allowed: {allowed}")
+        axes[key] = values if isinstance(values, range) else params.plain(values)
+        if swept:
+            swept_keys.add(key)
+    counts = {key: len(values) for key, values in axes.items()}
+    refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
+    inner = {key: value for key, value in settings.items() if isinstance(value, Located)}
+    lines = {
+        f"{key}.{name}": number
+        for key, value in inner.items()
+        for name, number in value.lines.items()
+    }
+    return Entry(
+        name=name,
+        axes=axes,
+        swept=frozenset(swept_keys),
+        label=label,
+        line=line,
+        resources=settings.get("resources"),
+        lines=lines | settings.lines,
+    )
+
+
+def _swept(values: Any) -> Sequence[Any]:
+    """The values of a sweep: a list, or the whole numbers from the first to the last of "1-54";
+    none if it is neither.
+
+    A range may be far too long to be listed, and there may be many: it stays a range, which has at
+    most one value more than an entry may have variants.
+    """
+    if isinstance(values, str) and (
+        ends := re.fullmatch(r"(\d{1,18}) *- *(\d{1,18})", values, re.ASCII)
+    ):
+        first, last = map(int, ends.groups())
+        return range(first, min(last, first + MAX_VARIANTS) + 1)
+    return values if isinstance(values, list) else []
+
+
+def build_problems(
+    entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path]
+) -> Iterator[tuple[Problem, Variant]]:
+    """Yield the problems of an entry, not prepared yet, with variants that have their names but not
+    their identity.
+    """
+    cls = PROBLEMS.get(entry.name, location=at(entry.line), imports=imports, beside=beside)
+    for problem, variant in _build_variants(entry, cls, {}, at):
+        yield problem, replace(variant, values=variant.settings)
+
+
+def algorithm_variants(
+    entry: Entry, at: SourceLine, shared: Mapping[str, Any], imports: bool, beside: Sequence[Path]
+) -> list[Variant]:
+    """Return the algorithms of an entry, each with what the suite shares that it has."""
+    location = at(entry.line)
+    cls = ALGORITHMS.get(entry.name, location=location, imports=imports, beside=beside)
+    try:
+        params.refuse_unfinished(cls)
+    except Misuse as error:
+        raise Misuse(f"{location}{error}") from None
+    names = {p.name for p in params.params_of(cls)}
+    if "lengthscale" in entry.axes and "lengthscale" not in names and "kernel" in names:
+        raise Misuse(f"{location}{entry.name}: 'lengthscale' {OF_MODELS}")
+    common = {name: value for name, value in shared.items() if name in names}
+    return [variant for _, variant in _build_variants(entry, cls, common, at)]
+
+
+def _build_variants(
+    entry: Entry, cls: type[Any], common: dict[str, Any], at: SourceLine
+) -> Iterator[tuple[Any, Variant]]:
+    """Yield what each combination of an entry's settings builds, with its variant.
+
+    Args:
+        common: settings that the suite shares.
+    """
+    for given in entry.settings():
+        try:
+            built = params.build(cls, common | given)
+        except Misuse as error:
+            raise Misuse(f"{at(entry.find_line(str(error)))}{entry.name}: {error}") from error
+        settings = params.resolve(cls, common | given)
+        values = params.identity(cls, settings)
+        # resolved values: 1 and 1.0 are equal
+        named = {name: settings[name] for name in given}
+        variant = Variant(entry.name, named, values, entry.label or "", settings)
+        swept = [f"{name} = {short(named[name])}" for name in named if name in entry.swept]
+        label = variant.title
+        if entry.label is not None:
+            label = f"{entry.label} ({', '.join(swept)})" if swept else entry.label
+        yield built, replace(variant, label=label)
+
+
+def refuse_product(counts: Mapping[str, int], limit: int, noun: str, location: str) -> None:
+    """Raise `Misuse` for more combinations than allowed, before they are made.
+
+    Args:
+        counts: the number of each factor, by name.
+    """
+    size = prod(counts.values())
+    if size > limit:
+        factors = [f"{count:,} {name}" for name, count in counts.items() if count > 1]
+        ellipsis = f" x … ({len(factors):,} in all)" if len(factors) > MAX_FACTORS else ""
+        # Python refuses to write a number of thousands of digits.
+        text = f"{size:,}" if size < 10**15 else "over 10^15"
+        raise Misuse(
+            f"{location}{' x '.join(factors[:MAX_FACTORS])}{ellipsis} = {text} {noun}; allowed: "
+            f"{limit:,}; "
+            "cut it into several suites"
+        )
 
 
 @dataclass(frozen=True)
@@ -58,6 +271,7 @@ class SuiteText:
         algorithms: with what a task of each needs.
         problems: by entry, those that are built and not prepared; their variants have no identity
             yet.
+        selected: titles of problem and algorithm of the pairs that the call asks for.
     """
 
     call: Call
@@ -74,6 +288,7 @@ class SuiteText:
     initial: dict[str, Any]
     algorithms: list[tuple[Variant, Demand]]
     problems: list[tuple[Entry, list[tuple[Problem, Variant]]]]
+    selected: Collection[tuple[str, str]]
 
     @property
     def at(self) -> SourceLine:
@@ -92,26 +307,36 @@ def read_suite(call: Call) -> SuiteText:
         Misuse: anything unknown, missing, out of range or impossible, or more cells than a run may
             have.
     """
-    if isinstance(call.suite, Mapping):
-        path, content = Path("the suite"), yamlio.copy_without_lines(call.suite)
-    else:
-        path = resources.find_suite(call.suite)
-        content = yamlio.read(path)
+    is_mapping = isinstance(call.suite, Mapping)
+    path = Path("the suite") if is_mapping else resources.find_suite(str(call.suite))
+    refuse_strange(str(path), "the suite's file name")
+    content = yamlio.load(call.suite, path)
     at = SourceLine(path)
 
     def place(key: str) -> str:
         return at(content.lines.get(key, 0))
 
-    # What may not be printed is refused before any error quotes it.
-    check_texts(content, at)
     command = tuple(mask_secrets(word) for word in call.command)
     for word in command:
         refuse_strange(word, "the command line:")
-    _check_keys(content, path, at)
-    T = _parse_horizon(
+    for key in content:
+        if key not in KEYS:
+            raise unknown("key", key, KEYS, location=place(key))
+    for key in NEEDED:
+        if key not in content:
+            raise Misuse(f"{path}: the key {key!r} is missing; needed: {', '.join(NEEDED)}")
+
+    # Values come before entries, whose classes have to be imported.
+    horizon = _parse_horizon(
         content["horizon"] if call.horizon is None else call.horizon, place("horizon")
     )
     seeds = _parse_seeds(content["seeds"] if call.seeds is None else call.seeds, place("seeds"))
+    shared = _parse_shared(content.get("shared"), place("shared"))
+    keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
+    timeout = _parse_timeout(content.get("timeout"), place("timeout"))
+    skips = _parse_skip(content.get("skip"), place("skip"))
+    name, about = _parse_names(content, place("suite"), place("about"))
+
     # Counted before anything is made of them: a sweep of a few words may stand for billions of
     # cells.
     listed = {key: entries(content, key, at) for key in ("problems", "algorithms")}
@@ -119,98 +344,101 @@ def read_suite(call: Call) -> SuiteText:
     refuse_product(counts, MAX_PAIRS, "pairs", f"{path}: ")
     if call.only is None:
         _refuse_many_cells(prod(counts.values()), seeds, path)
-    # Values come before entries, whose classes have to be imported.
-    initial = (
-        parse_initial(content["initial"], T, place("initial"), path.parent)
-        if "initial" in content
+
+    parallel = (
+        parse_parallel(content["parallel"], horizon, place("parallel"))
+        if "parallel" in content
         else {}
     )
-    parallel = (
-        parse_parallel(content["parallel"], T, place("parallel")) if "parallel" in content else {}
+    initial = (
+        parse_initial(content["initial"], horizon, place("initial"), path.parent)
+        if "initial" in content
+        else {}
     )
     if FILE in initial and parallel:
         raise Misuse(
             f"{place('parallel')}parallel is {parallel['points']}, but past measurements (initial: "
             "file) are told one at a time; remove one of them"
         )
-    shared = _parse_shared(content.get("shared"), place("shared"))
-    keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
-    timeout = _parse_timeout(content.get("timeout"), place("timeout"))
-    skip = content.get("skip")
-    if skip not in (None, "unplayable"):
-        raise Misuse(f"{place('skip')}skip is {show(skip)}; allowed: unplayable")
-    name, about = _parse_names(content, place("suite"), place("about"))
+
     # Of entries, algorithms come first: they are few, and of problems some read files.
     imports, beside = call.imports, [path.parent, Path()]
     common = (SPREAD if parallel else {}) | shared
-    algorithms = [
-        (apply_settings(variant, initial, parallel), entry.demand)
-        for entry in listed["algorithms"]
-        for variant in algorithm_variants(entry, at, common, imports, beside)
-    ]
-    variants = [variant for variant, _ in algorithms]
-    _check_shared(shared, variants, place("shared"))
-    check_unique(variants, "algorithm", path)
+    algorithms: list[tuple[Variant, Demand]] = []
+    for entry in listed["algorithms"]:
+        variants = algorithm_variants(entry, at, common, imports, beside)
+        demand = parse_resources(entry.resources, at(entry.lines.get("resources", entry.line)))
+        algorithms += [(apply_settings(v, initial, parallel), demand) for v in variants]
+    played = [variant for variant, _ in algorithms]
+    check_unique(played, "algorithm", path)
+    _check_shared(shared, played, place("shared"))
     problems = [
         (entry, [*build_problems(entry, at, imports, beside)]) for entry in listed["problems"]
     ]
-    if call.only is not None:  # it may leave few of too many
-        built = [variant for _, entry_problems in problems for _, variant in entry_problems]
-        pairs = sum(
-            Pair(problem, algorithm).matches(call.only)
-            for problem in built
-            for algorithm in variants
-        )
-        _refuse_many_cells(pairs, seeds, path)
+    built = [variant for _, entry_problems in problems for _, variant in entry_problems]
+    selected = _select_pairs(built, played, call.only)
+    _refuse_many_cells(len(selected), seeds, path)  # `only` may leave few of too many
     return SuiteText(
-        call,
-        command,
-        path,
-        content.lines,
-        name,
-        about,
-        horizon=T,
+        call=call,
+        command=command,
+        path=path,
+        lines=content.lines,
+        name=name,
+        about=about,
+        horizon=horizon,
         seeds=seeds,
         keep=keep,
         timeout=timeout,
-        skips=skip is not None,
+        skips=skips,
         initial=initial,
         algorithms=algorithms,
         problems=problems,
+        selected=selected,
     )
+
+
+def _select_pairs(
+    problems: Sequence[Variant], algorithms: Sequence[Variant], only: str | None
+) -> Collection[tuple[str, str]]:
+    """Return the titles of problem and algorithm of the pairs that a call asks for.
+
+    Raises:
+        Misuse: there is none.
+    """
+    every = [Pair(problem, algorithm) for problem in problems for algorithm in algorithms]
+    pairs = [pair for pair in every if pair.matches(only)]
+    if not pairs:
+        aliases = [
+            alias
+            for pair in every
+            for alias in (pair.title, *pair.problem.aliases, *pair.algorithm.aliases)
+        ]
+        close = nearest(str(only), aliases)
+        examples = ", ".join(f"{pair.problem.brief}/{pair.algorithm.brief}" for pair in every[:6])
+        hint = f"did you mean {close!r}? " if close else ""
+        raise Misuse(
+            f"--only {show(only)} matches nothing; {hint}pairs are {examples}, ... (use * as a "
+            "wildcard)"
+        )
+    return {(pair.problem.title, pair.algorithm.title) for pair in pairs}
+
+
+def _check_shared(shared: Mapping[str, Any], algorithms: Sequence[Variant], location: str) -> None:
+    """Raise `Misuse` for a shared parameter that no algorithm has."""
+    known = {p.name for v in algorithms for p in params.params_of(ALGORITHMS.get(v.name))}
+    for name in shared:
+        if name not in known:
+            raise unknown(
+                "shared parameter",
+                name,
+                known,
+                location=location,
+                then="no algorithm of this suite has it",
+            )
 
 
 def _refuse_many_cells(pairs: int, seeds: Sequence[int], path: Path) -> None:
     refuse_product({"pairs": pairs, "seeds": len(seeds)}, MAX_CELLS, "cells", f"{path}: ")
-
-
-def _check_keys(content: yamlio.Located, path: Path, at: SourceLine) -> None:
-    """Raise `Misuse` for keys that are unknown or missing."""
-    for key in content:
-        if key not in KEYS:
-            raise unknown("key", key, KEYS, location=at(content.lines[key]))
-    for key in ("suite", "horizon", "seeds", "problems", "algorithms"):
-        if key not in content:
-            raise Misuse(
-                f"{path}: the key {key!r} is missing; needed: suite, horizon, seeds, problems, "
-                "algorithms"
-            )
-
-
-def _check_shared(shared: Mapping[str, Any], algorithms: Iterable[Variant], location: str) -> None:
-    """Raise `Misuse` for a shared parameter that no algorithm has."""
-    names = {
-        p.name for variant in algorithms for p in params.params_of(ALGORITHMS.get(variant.name))
-    }
-    for name in shared:
-        if name not in names:
-            raise unknown(
-                "shared parameter",
-                name,
-                names,
-                location=location,
-                then="no algorithm of this suite has it",
-            )
 
 
 def check_unique(variants: Sequence[Variant], noun: str, path: Path) -> None:
@@ -227,7 +455,7 @@ def check_unique(variants: Sequence[Variant], noun: str, path: Path) -> None:
             first_variants[value] = variant
     titles = {variant.title: variant for variant in variants}
     for variant in variants:
-        if titles.get(variant.label, variant) is not variant or borrows_name(variant):
+        if titles.get(variant.label, variant) is not variant or variant.borrows_name:
             raise Misuse(
                 f"{path}: the label {show(variant.label)} of {show(variant.title)} is the name of "
                 "another method or problem; give it another label"
@@ -299,6 +527,12 @@ def _parse_timeout(value: Any, location: str) -> float | None:
             f"{location}timeout is {show(value)}; allowed: a number of seconds per cell, above 0"
         )
     return value
+
+
+def _parse_skip(value: Any, location: str) -> bool:
+    if value not in (None, "unplayable"):
+        raise Misuse(f"{location}skip is {show(value)}; allowed: unplayable")
+    return value is not None
 
 
 def _parse_names(

@@ -78,16 +78,22 @@ class Variant:
         """The names that a reader may use: title, registered name, label."""
         return self.title, self.name, self.label
 
+    @property
+    def points_at_once(self) -> int:
+        """Of an algorithm, the number of evaluations that it has under way at once."""
+        count: int = self.values.get(PARALLEL, {"points": 1})["points"]
+        return count
 
-def borrows_name(variant: Variant) -> bool:
-    """Return whether a variant's label is the registered name of another method or problem."""
-    # whatever its letters look like, and what a sweep adds
-    plain = unicodedata.normalize("NFKC", variant.label).casefold().strip()
-    label = re.sub(r"\s*[\[(]\w+ ?=.*", "", plain)
-    # most labels are a variant's own name: for these no module is loaded
-    return label != variant.name.casefold() and any(
-        label in registry.names() for registry in (ALGORITHMS, PROBLEMS)
-    )
+    @property
+    def borrows_name(self) -> bool:
+        """Whether its label is the registered name of another method or problem."""
+        # whatever its letters look like, and what a sweep adds
+        plain = unicodedata.normalize("NFKC", self.label).casefold().strip()
+        label = re.sub(r"\s*[\[(]\w+ ?=.*", "", plain)
+        # most labels are a variant's own name: for these no module is loaded
+        if label == self.name.casefold():
+            return False
+        return any(label in registry.names() for registry in (ALGORITHMS, PROBLEMS))
 
 
 def canonical(value: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from math import prod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +25,17 @@ MAX_TEXT, MAX_LABEL, MAX_NAME = 10_000, 200, 100  # characters of a value, a lab
 MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
 MAX_VARIANTS = 10_000  # problems, or algorithms, after expanding sweeps
 MAX_PAIRS, MAX_CELLS = 100_000, 10**7
-MAX_FACTORS = 8  # of a product that is refused, which are named
 SEVERAL_LINES = "about"  # key of a text with several lines
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A place in a suite file, at the start of an error."""
+
+    path: Path
+
+    def __call__(self, line: int) -> str:
+        return f"{self.path}:{line}: " if line else f"{self.path}: "
 
 
 def refuse_size(nodes: int, depth: int, location: str) -> None:
@@ -58,12 +67,8 @@ def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str
         yield key, content, line
 
 
-def check_texts(content: Any, location: Any) -> None:
-    """Raise `Misuse` for a text that is too long or holds unprintable characters.
-
-    Args:
-        location: returns the place of a line, for messages.
-    """
+def check_texts(content: Any, location: SourceLine) -> None:
+    """Raise `Misuse` for a text that is too long or holds unprintable characters."""
     for key, text, line in texts(content):
         longest = {"label": MAX_LABEL, "suite": MAX_NAME}.get(key, MAX_TEXT)
         if len(text) > longest:
@@ -72,25 +77,6 @@ def check_texts(content: Any, location: Any) -> None:
             )
         name = key if key == "the key" or key.isidentifier() else show(key)
         refuse_strange(text, f"{location(line)}{name}", lines=key == SEVERAL_LINES)
-
-
-def refuse_product(counts: Mapping[str, int], limit: int, noun: str, location: str) -> None:
-    """Raise `Misuse` for more combinations than allowed, before they are made.
-
-    Args:
-        counts: the number of each factor, by name.
-    """
-    product = prod(counts.values())
-    if product > limit:
-        factors = [f"{count:,} {name}" for name, count in counts.items() if count > 1]
-        ellipsis = f" x … ({len(factors):,} in all)" if len(factors) > MAX_FACTORS else ""
-        # Python refuses to write a number of thousands of digits.
-        size = f"{product:,}" if product < 10**15 else "over 10^15"
-        raise Misuse(
-            f"{location}{' x '.join(factors[:MAX_FACTORS])}{ellipsis} = {size} {noun}; allowed: "
-            f"{limit:,}; "
-            "cut it into several suites"
-        )
 
 
 class Located(dict[str, Any]):
@@ -268,7 +254,6 @@ def read(path: Path) -> Located:
     Raises:
         Misuse: no such file, not YAML, not a mapping, or more than a suite may hold.
     """
-    refuse_strange(str(path), "the suite's file name")
     try:
         with path.open("rb") as stream:
             # One byte above the limit shows that a file is too large, however large it is.
@@ -300,4 +285,17 @@ def read(path: Path) -> Located:
             f"{path}: a suite is a mapping with the keys suite, horizon, seeds, problems, "
             "algorithms"
         )
+    return content
+
+
+def load(suite: Mapping[str, Any] | Any, path: Path) -> Located:
+    """Return what a suite holds, a mapping or else the file at the path, with texts that may be
+    printed.
+
+    Raises:
+        Misuse: it cannot be read, or holds more than a suite may.
+    """
+    content: Located = copy_without_lines(suite) if isinstance(suite, Mapping) else read(path)
+    # What may not be printed is refused before any error quotes it.
+    check_texts(content, SourceLine(path))
     return content

@@ -15,8 +15,9 @@ from cbobench.algorithms.references import Random
 from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.play.isolation import Company
+from cbobench.sweep.executors import ProcessExecutor
 from cbobench.sweep.plan import plan
-from cbobench.sweep.ray_executor import Join, ProcessExecutor, RayClient
+from cbobench.sweep.ray_executor import Join, RayClient
 from tests.sweep.helpers import scheduler_of
 
 SUITE = """\
