@@ -9,7 +9,6 @@ has. A machine that cannot do so plays natively; its cells say so.
 
 from __future__ import annotations
 
-import itertools
 import os
 import platform
 import re
@@ -27,11 +26,9 @@ CHOICES = ("portable", "native")
 OPTION = "--arithmetic"
 PORTABLE = "x86-64-v3"
 NEEDED = frozenset({"avx2", "fma"})
-KERNEL, DISABLED, ENABLED = (
-    "OPENBLAS_CORETYPE",
-    "NPY_DISABLE_CPU_FEATURES",
-    "NPY_ENABLE_CPU_FEATURES",
-)
+KERNEL = "OPENBLAS_CORETYPE"
+DISABLED = "NPY_DISABLE_CPU_FEATURES"
+ENABLED = "NPY_ENABLE_CPU_FEATURES"
 CORE = "Haswell"  # OpenBLAS's kernel for these instructions
 # Of the libraries of other methods: MKL, PyTorch and oneDNN.
 OTHERS = {"MKL_CBWR": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2"}
@@ -68,11 +65,8 @@ def requested_arithmetic() -> str:
 
 def find_choice(arguments: Sequence[str]) -> str | None:
     """Return the choice that the arguments of a command line make; None without a valid one."""
-    values = [after for word, after in itertools.pairwise(arguments) if word == OPTION]
-    values += [
-        word.removeprefix(f"{OPTION}=") for word in arguments if word.startswith(f"{OPTION}=")
-    ]
-    return values[0] if values and values[0] in CHOICES else None
+    stated = re.search(rf"(?:^| ){OPTION}[ =](\S*)", " ".join(arguments))
+    return stated[1] if stated and stated[1] in CHOICES else None
 
 
 def set_arithmetic(choice: str | None = None) -> None:
@@ -85,15 +79,11 @@ def set_arithmetic(choice: str | None = None) -> None:
     global _too_late
     if choice is not None:
         os.environ[CHOICE] = choice
-    variables: Mapping[str, str | None]
+    variables: Mapping[str, str | None] = {}
     if os.environ.get(CHOICE) == "native":
         variables = dict(_before)
-    else:
-        variables = (
-            {}
-            if reason_against()
-            else portable_variables(_cpu_flags(), _numpy_version(), os.environ)
-        )
+    elif not reason_against():
+        variables = portable_variables(_cpu_flags(), _numpy_version(), os.environ)
     changes = {name: value for name, value in variables.items() if os.environ.get(name) != value}
     _too_late |= bool(changes) and "numpy" in sys.modules
     for name, value in changes.items():
@@ -145,12 +135,16 @@ def _numpy_version() -> str:
 
 
 @cache
-def _cpu_flags() -> frozenset[str]:
-    """Return the features of the first CPU, as Linux names them; none where they are unknown."""
+def read_cpu(name: str) -> str:
+    """Return what Linux says of the first CPU, such as its "flags"; "" where that is unknown."""
     with suppress(OSError), Path("/proc/cpuinfo").open() as lines:  # there may be hundreds of CPUs
-        features = next((line for line in lines if line.startswith("flags")), "")
-        return frozenset(features.partition(":")[2].split())
-    return frozenset()
+        line = next((line for line in lines if line.startswith(name)), "")
+        return line.partition(":")[2].strip()
+    return ""
+
+
+def _cpu_flags() -> frozenset[str]:
+    return frozenset(read_cpu("flags").split())
 
 
 def reason_against() -> str:
@@ -174,10 +168,8 @@ def arithmetic_kind() -> str:
     """Return the arithmetic of this process, which has imported NumPy: `PORTABLE`, or what BLAS and
     NumPy use.
     """
-    kernels, features = (
-        [name.removeprefix("openblas ") for name in blas_kernels()],
-        widest_features(),
-    )
+    kernels = [name.removeprefix("openblas ") for name in blas_kernels()]
+    features = widest_features()
     if not reason_against() and kernels == [CORE] and features in ("X86_V3", "AVX2"):
         return PORTABLE
     machine = platform.machine().lower()
@@ -192,14 +184,11 @@ def blas_kernels() -> list[str]:
     from threadpoolctl import threadpool_info
 
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
-    numpy_libraries = [
-        library
-        for library in libraries
-        if {*Path(library["filepath"]).parts} & {"numpy", "numpy.libs"}
-    ]
+    places = {"numpy", "numpy.libs"}
+    of_numpy = [one for one in libraries if places & {*Path(one["filepath"]).parts}]
     names = {
         f"{library['internal_api']} {library.get('architecture') or ''}".strip()
-        for library in numpy_libraries or libraries
+        for library in of_numpy or libraries
     }
     return sorted(names)
 
@@ -208,9 +197,7 @@ def widest_features() -> str:
     """Return the last of NumPy's targets that this process uses; `numpy.show_runtime` only prints
     it.
     """
-    core = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get(
-        "numpy.core._multiarray_umath"
-    )
+    core = sys.modules.get("numpy._core._multiarray_umath")
     targets = (*getattr(core, "__cpu_baseline__", ()), *getattr(core, "__cpu_dispatch__", ()))
     features = getattr(core, "__cpu_features__", {})
     return next((name for name in reversed(targets) if features.get(name)), "")
@@ -228,11 +215,10 @@ def describe_arithmetic(fresh: bool = False) -> list[str]:
     replaced = sorted(
         f"{name}={value}" for name, value in _before.items() if value and name != DISABLED
     )
-    lines = (
-        [f"replaced {', '.join(replaced)}: plays are portable; --arithmetic native keeps it"]
-        if replaced
-        else []
-    )
+    lines = []
+    if replaced:
+        names = ", ".join(replaced)
+        lines.append(f"replaced {names}: plays are portable; --arithmetic native keeps it")
     if not fresh and (kind := arithmetic_kind()) != PORTABLE:
         lines.append(
             f"plays here are not {PORTABLE} but {kind} ({_reason()}): elsewhere a seed may be "

@@ -18,34 +18,6 @@ MOST_NAMES = 20  # names that an error lists; for more it gives their number and
 LONGEST = 500  # characters of the first line of an error
 SHORTEST = 3  # characters of the beginning of a name that name it
 LIKE, VERY_LIKE = 0.6, 0.75  # least similarity of a name that is meant, and of a further one
-SYNONYMS = {
-    word: name
-    for name, words in {
-        "figures": "plot draw",
-        "run": "play start benchmark resume",
-        "compare": "table results stats",
-        "list": "ls",
-        "show": "info describe",
-        "report": "html page",
-        "new": "init",
-        "status": "monitor progress watch",
-        "export": "pack",
-        "against": "baseline versus",
-        "only": "filter",
-        "by": "sort",
-        "algorithms": "methods solvers optimizers",
-        "horizon": "iterations rounds evaluations t budget epochs iters steps trials calls "
-        "n_trials n_iter n_calls max_evals max_iter",
-        "seeds": "repeats runs replicates replications repetitions",
-        "first_feasible": "feasible",
-        "suite": "name",
-        "scbo botorch-cei": "turbo",
-    }.items()
-    for word in words.split()
-}
-"""What other programs call a command, a key of a suite, a metric or a method, by our name or names
-for it.
-"""
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
     "\u2028\u2029"  # line separators
@@ -116,12 +88,17 @@ class _Shown(Repr):
             f"{self.repr1(k, level - 1)}: {self.repr1(v, level - 1)}"
             for k, v in islice(x.items(), self.maxdict)
         ]
-        return f"{{{', '.join([*parts, *['...'] * (len(x) > self.maxdict)])}}}"
+        if len(x) > self.maxdict:
+            parts.append("...")
+        return f"{{{', '.join(parts)}}}"
 
 
 _shown = _Shown()
-_shown.maxlevel, _shown.maxdict, _shown.maxlist = 3, 6, 8
-_shown.maxstring, _shown.maxother, _shown.maxlong = 120, 120, 60
+_shown.maxlevel = 3
+_shown.maxdict = 6
+_shown.maxlist = 8
+_shown.maxstring = _shown.maxother = 120
+_shown.maxlong = 60
 
 
 def show(value: object) -> str:
@@ -154,8 +131,8 @@ def refuse_strange(text: str, label: str, *, lines: bool = False) -> None:
             "Cc": "control character",
             "Cs": "half of a surrogate pair: bytes that are no UTF-8",
         }
-        name = kinds.get(unicodedata.category(match.group()), "not for reading")
-        name = unicodedata.name(match.group(), name)
+        kind = kinds.get(unicodedata.category(match.group()), "not for reading")
+        name = unicodedata.name(match.group(), kind)
         raise Misuse(
             f"{label} {show(text)} holds U+{ord(match.group()):04X} ({name}); allowed: printable "
             "text"
@@ -199,13 +176,7 @@ def one_line(error: BaseException) -> str:
 
 def words_of(noun: str, value: Any) -> list[str]:
     """Return the names that a reader gives, one or several. Raises `Misuse` for other types."""
-    names: list[Any] = (
-        [value]
-        if isinstance(value, str)
-        else list(value)
-        if isinstance(value, Iterable)
-        else [None]
-    )
+    names = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
     if not all(isinstance(word, str) for word in names):
         raise Misuse(f"{noun} is {show(value)}; give a name, or a list of names")
     return names
@@ -219,14 +190,13 @@ def nearest(text: str, allowed: Iterable[str]) -> str | None:
 def find_near(text: str, allowed: Iterable[str]) -> list[str]:
     """Return the allowed names that may be meant, the most likely first.
 
-    Those that other programs call so (`SYNONYMS`), those with the same words in another order, else
-    the first by alphabet that begins so; and the one with the most letters in common.
+    Those with the same words in another order, else the first by alphabet that begins so; and the
+    one with the most letters in common.
     """
     lower = {name.lower(): name for name in allowed}
     word = str(text)[:LONGEST].lower()
     parts = sorted(re.split("[-_ ]", word))
-    close = [name for name in SYNONYMS.get(word, "").split() if name in lower]
-    close += [name for name in lower if sorted(re.split("[-_ ]", name)) == parts]
+    close = [name for name in lower if sorted(re.split("[-_ ]", name)) == parts]
     if not close and len(word) >= SHORTEST:
         close = sorted(name for name in lower if name.startswith(word))[:1]
     close += difflib.get_close_matches(word, list(lower), n=1, cutoff=VERY_LIKE if close else LIKE)

@@ -18,6 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir, redirect_stdout
+from functools import lru_cache
 from pathlib import Path
 from shutil import which
 from types import ModuleType
@@ -28,7 +29,7 @@ import numpy as np
 from cbobench.errors import Misuse, one_line, reraise_stop, show, unknown
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
@@ -54,7 +55,6 @@ class Registry:
         self.packages = packages
         self.base = base
         self._classes: dict[str, type] = {}
-        self._entries: dict[str, list[EntryPoint]] = {}
         self._discovered = False
 
     def register(self, name: str) -> Callable[[C], C]:
@@ -102,20 +102,14 @@ class Registry:
         return "".join(map(package_of, self._entries_of(name)[:1]))
 
     def _entries_of(self, name: str) -> list[EntryPoint]:
-        """Return the entry points of a name that is not registered here; what there is, is looked
-        up once.
-        """
+        """Return the entry points of a name that is not registered here."""
         self._discover()
         if ":" in name or name in self._classes:
             return []
-        if not self._entries.get(name):
-            self._entries[name] = [e for e in self._find_entries() if e.name == name]
-        return self._entries[name]
+        return [entry for entry in self._find_entries() if entry.name == name]
 
-    def _find_entries(self) -> Iterable[EntryPoint]:
-        from importlib.metadata import entry_points  # here, as help has to be fast and needs none
-
-        return entry_points(group=f"{PACKAGE}.{self.kind}s")
+    def _find_entries(self) -> EntryPoints:
+        return _find_entries(f"{PACKAGE}.{self.kind}s", tuple(map(str, sys.path)))
 
     def get(
         self, name: str, *, location: str = "", imports: bool = True, beside: Sequence[Path] = ()
@@ -197,6 +191,14 @@ class Registry:
             ):
                 importlib.import_module(module.name)
         self._discovered = True
+
+
+@lru_cache(maxsize=8)
+def _find_entries(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of a group that the packages on Python's path give."""
+    from importlib.metadata import entry_points  # here, as help has to be fast and needs none
+
+    return entry_points(group=group)
 
 
 def find_stranger(path: str) -> str:
@@ -294,20 +296,17 @@ def _import_module(name: str, location: str, beside: Sequence[Path]) -> ModuleTy
         if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             raise _missing_module(name, location, beside) from error
         # Python's own: argparse is no place to look for a fault
-        library = str(Path(traceback.__file__).parent)
+        library = Path(traceback.__file__).parent
         frames = [
-            f
-            for f in traceback.extract_tb(error.__traceback__)
-            if str(Path(f.filename).parent) != library
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if Path(frame.filename).parent != library and "importlib" not in frame.filename
         ]
-        frames = [f for f in frames if "importlib" not in f.filename]
         file = "" if len(frames) < 2 else f" (line {frames[-1].lineno} of {frames[-1].filename})"
-        fix = (
-            "; install it, or put its folder on PYTHONPATH"
-            if isinstance(error, ModuleNotFoundError)
-            else ""
-        )
-        if isinstance(error, SystemExit):
+        fix = ""
+        if isinstance(error, ModuleNotFoundError):
+            fix = "; install it, or put its folder on PYTHONPATH"
+        elif isinstance(error, SystemExit):
             fix = (
                 "; it ends Python when it is imported: put what a script does under if __name__ "
                 "== '__main__'"

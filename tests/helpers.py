@@ -18,7 +18,6 @@ import cbobench
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import Algorithm, Setting
-from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.fit import Fitted, fit_all
@@ -30,6 +29,7 @@ from cbobench.problems.formulas.box import BoxProblem
 from cbobench.results.manifest import FILE
 from cbobench.rng import Streams
 from cbobench.suite import prepare as preparation
+from cbobench.suite.call import Call
 from cbobench.suite.cells import Suite
 from cbobench.suite.text import read_suite
 from cbobench.suite.variants import DIGEST, content_digest

@@ -10,11 +10,11 @@ from dataclasses import MISSING, fields
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.params import ParamOptions, param
 from cbobench.report.compare import CompareOptions
 from cbobench.report.figures.plot import PlotOptions
+from cbobench.suite.call import Call
 
 CALLED = [cbobench.compare, cbobench.plot, cbobench.run, param]
 OPTIONS = {

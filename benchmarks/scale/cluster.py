@@ -30,9 +30,9 @@ from typing import Any
 
 from benchmarks.machine import ROOT, describe_machine, write_record
 from cbobench.algorithms.references import Random
-from cbobench.call import Call
 from cbobench.params import param
 from cbobench.problems.base import Actions
+from cbobench.suite.call import Call
 from cbobench.sweep.engines import start_engine
 from cbobench.sweep.interrupt import interruptible
 from cbobench.sweep.plan import plan

@@ -35,10 +35,10 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.call import Call
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import Ended, Join, RayClient, RayExecutor, Submit
 from cbobench.sweep.scheduler import Scheduler

@@ -18,7 +18,7 @@ from cbobench.watcher import Watcher
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
-    from cbobench.call import Call
+    from cbobench.suite.call import Call
     from cbobench.sweep.outcome import Outcome
     from cbobench.sweep.plan import Plan
 
@@ -116,7 +116,7 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace, command_line: list[str], resume_command: str) -> int:
-    from cbobench.call import Call
+    from cbobench.suite.call import Call
     from cbobench.sweep.executors import ExecutorDied
     from cbobench.sweep.plan import plan
     from cbobench.sweep.progress import Terminal

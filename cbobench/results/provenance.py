@@ -6,7 +6,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.arithmetic import arithmetic_kind, blas_kernels, widest_features
+from cbobench.arithmetic import arithmetic_kind, blas_kernels, read_cpu, widest_features
 from cbobench.threads import THREAD_VARIABLES
 from cbobench.words import list_names
 
@@ -72,7 +71,8 @@ def cpu_kind() -> str:
     It consists of the model, the kernel that NumPy's BLAS has chosen, and the widest instructions
     that NumPy uses.
     """
-    return ", ".join(filter(None, (_model(), *blas_kernels(), widest_features())))
+    model = read_cpu("model name") or platform.processor() or platform.machine()
+    return ", ".join(filter(None, (model, *blas_kernels(), widest_features())))
 
 
 def mixed_note(kinds: Collection[str]) -> str:
@@ -85,15 +85,6 @@ def mixed_note(kinds: Collection[str]) -> str:
     return (
         f"played in {len(kinds)} kinds of arithmetic ({listed}): in each a seed may be another play"
     )
-
-
-def _model() -> str:
-    # reads up to the first CPU: there may be hundreds
-    with suppress(OSError), Path("/proc/cpuinfo").open() as lines:
-        for line in lines:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def _blas() -> dict[str, Any]:

@@ -14,12 +14,12 @@ from typing import Any
 
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
-from cbobench.call import Call
 from cbobench.errors import Misuse, mask_secrets, nearest, refuse_strange, show, unknown
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.past import FILE
 from cbobench.suite import yamlio
+from cbobench.suite.call import Call
 from cbobench.suite.cells import Pair
 from cbobench.suite.settings import (
     KEYS,

@@ -9,7 +9,6 @@ from contextlib import chdir
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cbobench.call import Call
 from cbobench.problems.data import Site
 from cbobench.results.folder import RunFolder, as_run_folder
 from cbobench.results.lock import refuse_foreign_folder
@@ -18,6 +17,7 @@ from cbobench.results.provenance import invocation
 from cbobench.results.query import COLUMNS, read_published
 from cbobench.results.source import look_again
 from cbobench.results.verify import find_damaged
+from cbobench.suite.call import Call
 from cbobench.suite.cells import Suite
 from cbobench.suite.prepare import prepare
 from cbobench.suite.settings import pending_notes

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cbobench.arithmetic import describe_arithmetic, is_as_requested
-from cbobench.call import Call
 from cbobench.errors import CbobenchError
 from cbobench.params import accept_fields
 from cbobench.play.task import Receipt
 from cbobench.results.compact import finish
 from cbobench.results.lock import hold
+from cbobench.suite.call import Call
 from cbobench.sweep.engines import start_engine
 from cbobench.sweep.interrupt import Interruption, interruptible
 from cbobench.sweep.outcome import Outcome

@@ -10,9 +10,9 @@ import pytest
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.ckb import CKBUCB
-from cbobench.call import Call
 from cbobench.params import shared_values
 from cbobench.problems.rkhs.functions import RKHS1D
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from tests.helpers import assert_same_rows
 

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.play.task import play_task
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
@@ -22,6 +21,7 @@ from cbobench.results.compact import compact, remove_orphans
 from cbobench.results.folder import SHARD, RunFolder, open_run
 from cbobench.results.query import read_published
 from cbobench.results.verify import verify
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 
 SUITE = """\

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.play.task import play_task_on_worker
@@ -25,6 +24,7 @@ from cbobench.results.folder import open_run
 from cbobench.results.lock import hold
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from tests.helpers import Listener, assert_same_rows

@@ -13,7 +13,6 @@ import sys
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.results import folder as folders
 from cbobench.results import lock
@@ -21,6 +20,7 @@ from cbobench.results.folder import open_run
 from cbobench.results.lock import find_player, hold
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from tests.conftest import ROOT
 from tests.helpers import assert_same_rows

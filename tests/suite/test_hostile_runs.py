@@ -15,11 +15,11 @@ import pyarrow.fs as pafs
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse, printable
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder, open_run
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from tests.helpers import write_manifest
 from tests.suite.test_fuzz import places

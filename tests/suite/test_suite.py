@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cbobench import resources
-from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.problems.data import DATA_SETS
 from cbobench.suite import yamlio
+from cbobench.suite.call import Call
 from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
 from tests.helpers import load

@@ -9,9 +9,9 @@ from math import inf
 import pytest
 
 import cbobench
-from cbobench.call import Call, parse_budget
 from cbobench.cli import main
 from cbobench.errors import Misuse
+from cbobench.suite.call import Call, parse_budget
 
 
 def test_units_and_what_is_no_budget():

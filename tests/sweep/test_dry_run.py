@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from cbobench.algorithms.references import Random
-from cbobench.call import Call
 from cbobench.params import param
 from cbobench.play import play as plays
 from cbobench.play.block import start
 from cbobench.problems.simulators.simulator import Simulator
+from cbobench.suite.call import Call
 from cbobench.sweep import dry_run
 from cbobench.sweep.plan import plan
 from cbobench.watcher import SILENT

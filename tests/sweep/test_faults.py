@@ -12,7 +12,6 @@ from dataclasses import replace
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
@@ -20,6 +19,7 @@ from cbobench.report.load import Run
 from cbobench.report.states import read_status
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.query import read_published
+from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 
 

@@ -13,8 +13,8 @@ import pytest
 import cbobench
 from benchmarks.scale import virtual
 from cbobench.algorithms.references import Random
-from cbobench.call import Call
 from cbobench.play import watchdog
+from cbobench.suite.call import Call
 from cbobench.sweep import scheduler
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute

@@ -16,13 +16,13 @@ from types import SimpleNamespace
 import pytest
 
 from cbobench.algorithms.references import Random
-from cbobench.call import Call
 from cbobench.errors import CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
 from cbobench.problems import simulator
 from cbobench.problems.simulators.simulator import Simulator
+from cbobench.suite.call import Call
 from cbobench.sweep import progress
 from cbobench.sweep import scheduler as counters
 from cbobench.sweep.executors import InlineExecutor, ProcessExecutor, Report

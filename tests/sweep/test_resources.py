@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_info
 
 import cbobench
 from cbobench.algorithms.references import Random
-from cbobench.call import Call
 from cbobench.errors import Misuse
 from cbobench.play.isolation import Company
+from cbobench.suite.call import Call
 from cbobench.sweep.executors import ProcessExecutor
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import Join, RayClient

@@ -14,9 +14,9 @@ from unittest.mock import Mock
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.play.task import Receipt, WorkerCrashed, play_task
+from cbobench.suite.call import Call
 from cbobench.sweep import children, ray_executor, scheduler
 from cbobench.sweep import engines as sweep
 from cbobench.sweep.executors import ProcessExecutor, Report

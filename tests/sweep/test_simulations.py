@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 import cbobench
-from cbobench.call import Call
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.problems.simulators import simulator
@@ -29,6 +28,7 @@ from cbobench.results.simulations import (
 )
 from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
+from cbobench.suite.call import Call
 from cbobench.suite.variants import DIGEST
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
