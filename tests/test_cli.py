@@ -241,20 +241,6 @@ def test_show_imports_nothing_that_a_suite_names(run, tmp_path, monkeypatch):
     assert "loaded:Evil" in out
 
 
-def test_a_suite_of_ones_own_is_shown_as_shipped_ones_are(run, small_suite):
-    path = small_suite(extra="# \u202e of a stranger\n")
-    assert run("show", path)[:2] == (0, path.read_text().replace("\u202e", "\\u202e"))
-    assert json.loads(run("show", path, "--format", "json")[1])["algorithms"] == [
-        "ckb-ucb",
-        "ckb-ts",
-        "stageopt",
-    ]
-    path.write_text(path.read_text().replace("seeds", " seeds"))
-    code, out, err = run("show", path)
-    assert (code, out) == (2, "")
-    assert "suite.yaml:3:7: not valid YAML: no key may stand here" in err
-
-
 def test_help_has_every_command_in_one_group_and_five_to_begin_with():
     top = cli.make_parser()
     commands = next(action for action in top._actions if action.dest == "command")

@@ -168,29 +168,6 @@ def test_tab_runs_nothing_and_gives_names_as_they_stand(shell, before, tmp_path,
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_tab_among_many_names_runs_nothing(shell, tmp_path, terminal):
-    for place in (tmp_path, tmp_path / "runs"):
-        place.mkdir(exist_ok=True)
-        for name in HOSTILE:
-            (place / name).mkdir()
-    at_prompt = terminal(shell)
-    for typed in (
-        "compare runs/",
-        "compare ",
-        "run ",
-        "compare $",
-        "run runs/*",
-        "figures runs/x --only ",
-    ):
-        # all names are listed, or not, then the line is given up
-        at_prompt.type(f"cbobench {typed}\t\tn\x15")
-        at_prompt.type("cbobench ready\n")
-        while at_prompt.read_words() != ["ready"]:
-            pass
-    assert not list(tmp_path.rglob("ran-*"))
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_shell_completes_commands_options_and_files(shell, tmp_path, terminal):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     (tmp_path / "mine.yaml").touch()

@@ -30,7 +30,6 @@ from cbobench.cli import main, make_parser
 from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
-from cbobench.report.figures.figures import find_recipes
 from cbobench.report.quantities import ROUNDS_TO_TARGET, quantities
 from tests.conftest import ROOT
 from website import figure_map, names, printed, tables
@@ -237,19 +236,6 @@ def test_the_field_shows_who_is_among_the_first_anywhere():
         assert line.get_color() == pictures.OWN_COLOURS["cei"]
 
 
-def test_a_figure_for_a_suite_names_the_suite():
-    with pytest.raises(
-        Misuse, match="that figure is of 'zhou_ji_2022_synthetic' and 'zhou_ji_2022_synthetic_fit'"
-    ):
-        resources.find_suite("zhou_ji_2022_figure1a")
-    with pytest.raises(
-        Misuse, match="unknown recipe 'zhou_ji_2022_fig1a'; did you mean 'zhou_ji_2022'"
-    ):
-        next(find_recipes("zhou_ji_2022_fig1a"))
-    for none in ("zhou_ji_2022_figure9", "cosy", "figure"):
-        assert resources.suites_of_figure(none) == []
-
-
 def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
     from cbobench.papers.claim_tables import claims_of
 
@@ -261,7 +247,6 @@ def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
         (row,) = [r for r in table.splitlines() if f" {figure.number} | `{suites[0]}` | " in r]
         assert f"`{suites[1]}`" in row
         assert {claim for claim, _ in figure.claims} <= ids & {*re.findall(r"\w+", row)}
-        assert resources.suites_of_figure(f"{figure.recipe}_figure{figure.number}") == [*suites]
 
 
 def test_pages_say_which_of_botorchs_methods_count_points_under_way():

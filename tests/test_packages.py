@@ -11,7 +11,6 @@ import pytest
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.check.report import check
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
@@ -152,13 +151,6 @@ def test_what_is_only_listed_is_not_loaded(install, tmp_path, write_suite, capsy
     assert not (home / "loaded").exists()
     assert main(["show", "packaged_c-corner"]) == 0
     assert "packaged_c-corner (algorithm; a package)" in capsys.readouterr().out
-
-
-def test_it_obeys_the_laws_by_its_name(install):
-    install("packaged_d")
-    verdicts = [*check("packaged_d-corner", only=("parameters declared", "plays", "repeatable"))]
-    assert not any(verdict.skipped for verdict in verdicts)
-    assert [str(verdict.finding) for verdict in verdicts if verdict.finding is not None] == []
 
 
 BROKEN = {

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 import re
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -122,26 +121,6 @@ seeds: 2
 problems: [{module}:Queue, {module}:Bowl]
 algorithms: [{module}:Penalty: {{B: 5, G: 2, R: 1}}, {module}:Uniform, {module}:Centre]
 """
-METHODS = ("Penalty", "Uniform", "Centre")
-DEEP = {
-    "params": "param state",
-    "algorithms": "ALGORITHMS",
-    "algorithms.asktell": "AskTell Given Optimiser",
-    "algorithms.base": "Algorithm OneRun Setting",
-    "algorithms.optimistic": "Optimistic OptimisticReward",
-    "algorithms.score": "ScoreAlgorithm",
-    "errors": "CbobenchError CellFailure Misuse",
-    "gp.beliefs": "Belief FunctionBelief Parts Truncated",
-    "problems": "PROBLEMS",
-    "problems.base": "Feedback Instances Problem",
-    "problems.formulas.box": "BoxProblem Reference pointwise",
-    "problems.simulators.simulator": "Simulator",
-    "sweep.run": "run",
-    "report.compare": "Comparison",
-}
-"""Modules that pages and messages named before their names were public; plug-ins go on importing
-from them.
-"""
 
 
 @pytest.fixture
@@ -188,12 +167,6 @@ def test_a_public_name_counts_as_the_code_that_it_names(plug_in):
     plug_in("plug_in_three", *shorter)
     source.look_again()
     assert source.closure("plug_in_three:Bowl", "plug_in_three:Penalty") == short
-
-
-def test_deep_paths_of_before_go_on_working():
-    for module, names in DEEP.items():
-        for name in names.split():
-            assert getattr(import_module(f"cbobench.{module}"), name) is getattr(cbobench, name)
 
 
 def test_checkers_and_users_see_the_same_names():

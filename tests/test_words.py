@@ -13,10 +13,9 @@ import pytest
 import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
-from cbobench.errors import STRANGE, SYNONYMS, nearest
+from cbobench.errors import STRANGE, nearest
 from cbobench.registry import tell_install
 from cbobench.report.quantities import quantities, select_metrics
-from cbobench.suite.settings import KEYS
 from cbobench.words import count_noun, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
@@ -50,34 +49,21 @@ def test_symbols_as_a_keyboard_has_them(word, name):
 @pytest.mark.parametrize(
     ("word", "names", "expected"),
     [
-        ("plot", COMMANDS, "figures"),
         ("figure", COMMANDS, "figures"),
         ("comapre", COMMANDS, "compare"),
-        ("ls", COMMANDS, "list"),
         ("simple", quantities(), "simple_regret"),
         ("Viol", quantities(), "violation"),
         ("hard_violation", quantities(), "violation_hard"),
         ("simple_regrt", quantities(), "simple_regret"),
-        ("rounds", KEYS, "horizon"),
-        ("T", KEYS, "horizon"),
         ("ckb", ALGORITHMS.names(), "ckb-rand"),
         ("ucb-ckb", ALGORITHMS.names(), "ckb-ucb"),
         ("ab", ["abc-and-so-on"], None),
-        ("plot", ["compare"], None),
         ("xyz", COMMANDS, None),
     ],
 )
 def test_the_name_that_is_meant(word, names, expected):
     assert nearest(word, names) == expected
     assert nearest(word, reversed([*names])) == expected, "whatever their order"
-
-
-def test_synonyms_lead_to_names():
-    names = {*COMMANDS, *KEYS, *quantities(), "against", "only", "by", *ALGORITHMS.names()}
-    assert {"--against", "--only", "--by"} <= {*PARSERS["compare"]._option_string_actions}
-    assert {*" ".join(SYNONYMS.values()).split()} <= names
-    assert not {*SYNONYMS} & names, "a name of ours is no synonym"
-    assert all(nearest(word, names) == name.split()[0] for word, name in SYNONYMS.items())
 
 
 def test_an_extra_is_installed_into_the_environment_that_lacks_it(monkeypatch, tmp_path):

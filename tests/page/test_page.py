@@ -28,7 +28,6 @@ from cbobench.report.figures.style import looks
 from cbobench.report.load import Run
 from cbobench.results.export import export
 from tests.page.conftest import IMAGE, PLAIN, ROUNDS, SCRIPT
-from tests.report.made import make
 
 pytest.importorskip("plotly", reason="pip install 'cbobench[page]'")
 HEADINGS = [
@@ -95,13 +94,6 @@ def test_tables_are_those_of_compare(run, text):
     for options in ({}, {"ranks": True}, {"profile": True}):
         assert compare(run, **options).render("html") in text
     assert text.count("no method is significantly better than all others") == 1, "said once"
-
-
-def test_of_one_problem_there_are_no_ranks(tmp_path):
-    cells = {("p", "a"): {"regret": [1.0, 2.0]}, ("p", "b"): {"regret": [3.0, 4.0]}}
-    text = write(make(tmp_path / "run", cells, seeds=range(2)))
-    assert "Ranks and profiles" not in text
-    assert "No cell is good yet." in text, "of which no rounds are there"
 
 
 def test_curves_are_steps_with_the_numbers_of_figures(run):

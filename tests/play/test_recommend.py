@@ -106,12 +106,6 @@ def test_the_rule_by_brute_force():
                 assert got[s] == expected
 
 
-def ask(task, algorithm, seeds, horizon):
-    """A play that was asked in its last round only, and the answer."""
-    cells = play(task, algorithm, seeds=seeds, horizon=horizon)[0]
-    return cells, algorithm.recommend(horizon)
-
-
 # Methods without a model of f and every g_j over all actions.
 BY_INCUMBENT = {
     "igp-ucb",
@@ -230,18 +224,6 @@ def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
             assert odds[0] <= odds[1:].min() + 0.02
     assert judged or task != "gardner-1"
     assert ((units[:, 0] >= 0) & (units[:, 0] <= 1)).all()
-
-
-def test_a_model_of_one_run_on_a_box_against_a_dense_search():
-    task, algorithm = problem("gardner-1"), make("admmbo")
-    play(task, algorithm, seeds=2, horizon=30)
-    dense = np.stack(np.meshgrid(*[np.linspace(0, 1, 121)] * 2), axis=-1).reshape(-1, 2)
-    for run, answer in zip(algorithm.runs, task.box.unit(algorithm.recommend(30)), strict=True):
-        mean, deviation = run.model.at(np.concatenate([answer[None], dense]))
-        allowed = (mean[1:] + LIKELY * deviation[1:] <= 0).all(axis=0)
-        assert allowed[0] == allowed.any()
-        if allowed[0]:
-            assert mean[0, 0] >= mean[0, allowed].max() - 0.005 * np.ptp(mean[0])
 
 
 @pytest.mark.parametrize(

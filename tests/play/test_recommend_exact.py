@@ -13,7 +13,6 @@ from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import Algorithm, OneRun
-from cbobench.errors import CellFailure
 from cbobench.play.recorder import Recorder
 from cbobench.problems.base import Feedback
 from cbobench.problems.data import DataFolder
@@ -202,26 +201,6 @@ def test_where_functions_move_what_was_measured_before_does_not_count():
     assert_best_measured(chunk, recommended)
 
 
-@pytest.mark.parametrize(
-    "parallel", [{"points": 4, "as": "asynchronous"}, {"points": 4, "as": "batch"}]
-)
-def test_an_action_counts_once_it_is_told(parallel):
-    task = problem("gardner-1", **EXACT, grid=9)
-    _, chunk, recommended = recommendations(task, Last(), parallel=parallel)
-    best, corner_values = (
-        measured_best(chunk),
-        task.draw([np.random.default_rng(0)]).functions[0, :, -1],
-    )
-    for t in range(1, HORIZON + 1):
-        told_count = t - 3 if parallel["as"] == "asynchronous" else t - t % 4
-        expected = (
-            best[told_count - 1, 0]
-            if told_count > 0 and best[told_count - 1, 0] > -np.inf
-            else corner_values[0]
-        )
-        assert recommended[t - 1, 0, 0] == expected, t
-
-
 def test_delayed_observations_count_once_f_and_every_g_are_told():
     task = problem("gardner-1", **EXACT, grid=9, delay=3.0)
     is_told = np.zeros((HORIZON, 3, 2), dtype=bool)
@@ -358,15 +337,6 @@ def test_a_table(tmp_path, extra_rows, settings, exact):
         np.testing.assert_array_equal(
             recommended, np.broadcast_to(recommended[0, 0], recommended.shape)
         )
-
-
-def test_a_wrong_answer_is_refused_all_the_same():
-    class Beyond(Last):
-        def recommend(self, t):
-            return np.full(self.setting.replicates, self.setting.finite.n)
-
-    with pytest.raises(CellFailure, match="round 1: 81, recommended for replicate 0, is no action"):
-        play(problem("gardner-1", **EXACT, grid=9), Beyond(), 2, 5, asked=range(1, 5))
 
 
 def test_feedback_of_a_user_s_own_problem():

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from cbobench.opponents.scipy_local import LocalMethod, Restarts
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS

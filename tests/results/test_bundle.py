@@ -22,7 +22,7 @@ from cbobench.errors import CbobenchError, DamagedRun, Misuse
 from cbobench.report.figures.curves import curves
 from cbobench.report.load import Run
 from cbobench.results.compact import compact
-from cbobench.results.export import _absolute_paths, cut_at_path, export, select_fixed_rounds
+from cbobench.results.export import _absolute_paths, cut_at_path, export
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.results.rounds import MOST_CHARACTERS, make_printable
@@ -231,18 +231,6 @@ def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, message):
 
     with pytest.raises(DamagedRun, match=message):
         use(rewrite_bundle(bundle, tmp_path / "forged.zip", {kind: change}))
-
-
-def test_fixed_rounds_are_recorded_ones():
-    recorded = np.arange(10, 10_001, 10)
-    fixed = select_fixed_rounds(recorded)
-    assert fixed[[0, -1]].tolist() == [10, 10_000]
-    assert set(fixed) <= set(recorded)
-    assert 1000 in fixed
-    assert select_fixed_rounds(np.array([7])).tolist() == [7]
-    assert select_fixed_rounds(np.arange(0)).tolist() == []
-    # asked for: those that are recorded, and always the last
-    assert select_fixed_rounds(np.arange(5, 101, 5), [1, 5, 25, 26, 500]).tolist() == [5, 25, 100]
 
 
 def test_nothing_of_a_bundle_names_people_or_places(tmp_path):

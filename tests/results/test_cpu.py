@@ -5,9 +5,6 @@ files know none.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +12,6 @@ import pytest
 import cbobench
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.cli import main
-from cbobench.results import provenance
 from cbobench.results.provenance import cpu_kind, mixed_note
 from cbobench.results.schema import FOOTER
 from tests.results.forging import files, set_column
@@ -61,31 +57,6 @@ def test_every_cell_says_its_cpu_and_arithmetic(run, capsys):
     assert set(cbobench.load_cells(run)["arithmetic"]) == {arithmetic_kind()}
     assert main(["status", str(run)]) == 0
     assert "arithmetic" not in capsys.readouterr().out + str(cbobench.compare(run))
-
-
-def test_whether_code_is_changed_is_unknown_where_git_does_not_answer(tmp_path, monkeypatch):
-    """In a checkout of another owner git refuses; a wheel has none."""
-    monkeypatch.setattr(provenance, "ROOT", tmp_path / "cbobench")
-    for _ in range(2):
-        call = provenance.invocation([])
-        assert (call["commit"], call["dirty"]) == (None, None)
-        (tmp_path / ".git").write_text("gitdir: nowhere")
-
-
-@pytest.mark.long
-def test_the_kernel_of_the_blas_is_part_of_it():
-    """What OpenBLAS takes for another kind of CPU multiplies in another order."""
-    program = "import numpy; from cbobench.results.provenance import cpu_kind; print(cpu_kind())"
-    kinds = {}
-    for kind in ("Haswell", "Sandybridge"):
-        environment = os.environ | {"OPENBLAS_CORETYPE": kind, "CBOBENCH_ARITHMETIC": "native"}
-        done = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-        )
-        kinds[kind] = done.stdout
-    if "openblas Haswell" not in kinds["Haswell"]:
-        pytest.skip("no OpenBLAS with kernels of this name")
-    assert "openblas Sandybridge" in kinds["Sandybridge"]
 
 
 def test_several_kinds_are_said_below_every_table(run, tmp_path, capsys):

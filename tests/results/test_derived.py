@@ -14,7 +14,6 @@ import cbobench
 from cbobench.errors import DamagedRun
 from cbobench.metrics import REWARD_STEPS
 from cbobench.play import block
-from cbobench.results.compact import compact
 from cbobench.results.folder import open_run
 from cbobench.results.schema import schema
 from cbobench.results.verify import verify
@@ -80,26 +79,6 @@ def test_derived_sums_are_those_of_the_play(run, stored):
     assert drift["f_star"].nunique() > 1, "f* moves during the play, and its sums with it"
     np.testing.assert_allclose(drift["regret"], (drift["f_star"] - drift["f"]).cumsum(), rtol=1e-12)
     assert drift["regret_plus"].isna().all(), "unknown stays unknown"
-
-
-def test_one_column_is_derived_alone(run, stored):
-    for name in SUMS:
-        of_derived, of_stored = (
-            cbobench.load_rounds(folder, columns=[name, "t"]) for folder in (run, stored)
-        )
-        assert list(of_derived.columns) == list(of_stored.columns)
-        assert of_derived.equals(of_stored)
-
-
-@pytest.mark.parametrize(("with_sums", "sums"), [(0, []), (1, SUMS)])
-def test_merged_files_derive_them_too(run, stored, with_sums, sums):
-    """And hold them where one of the files does."""
-    for kind in ("rounds", "cells"):
-        for file in sorted((stored / kind).glob("*.parquet"))[:with_sums]:
-            shutil.copy(file, run / kind)
-    assert compact(open_run(run)) == (3, 1)
-    assert held(run) == [sums]
-    assert_same_rows(run, stored)
 
 
 def test_thinned_rounds_hold_them(run, tmp_path):

@@ -82,10 +82,3 @@ def test_every_bit_of_a_play_enters_its_digest(run):
     assert parts.finish(cell, final) == record.final["digest"], "however it is cut"
     with pytest.raises(DamagedRun, match="in another order"):
         digest(table.take([1, 0, 2, 3, 4, 5]))
-
-
-def test_rounds_that_were_not_all_recorded_have_a_digest(tmp_path):
-    thinned = SUITE | {"record": {"rounds": 3}, "problems": ["gramacy"], "seeds": 60}
-    run = cbobench.run(thinned, out=tmp_path / "run", cpus=0)
-    by_cell = records(export(run, tmp_path / "b.zip").file)
-    assert len({record.final["digest"] for record in by_cell.values()}) == 60

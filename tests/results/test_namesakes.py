@@ -102,21 +102,6 @@ def record_of(problems, algorithms):
     return Manifest("s", "", None, (Grid((*problems,), (*algorithms,), 7, (1,), pairs),), ())
 
 
-def test_labels_of_one_name_are_told_apart_in_every_kind():
-    """By the parameters that differ and by no others; where none does, by titles. What stands alone
-    is as it is.
-    """
-    problems = [named("p", "P", h=1), named("p", "P", h=2), named("q", "Q", h=2)]
-    algorithms = [named("a", "A"), named("b", "A"), named("c", "C")]
-    record = record_of(problems, algorithms)
-    assert record.labels("problems") == {
-        "p[h=1]": "P (h = 1)",
-        "p[h=2]": "P (h = 2)",
-        "q[h=2]": "Q",
-    }
-    assert record.labels("algorithms") == {"a": "A (a)", "b": "A (b)", "c": "C"}
-
-
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
@@ -230,14 +215,3 @@ def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch)
         monkeypatch.setattr(toy_tolerant.Toy, "feasibility_tolerance", value)
         with pytest.raises(Misuse, match=message):
             cbobench.run(suite, out=tmp_path / "o", cpus=0)
-
-
-def test_a_wrong_option_of_run_is_a_line(write_suite):
-    suite = write_suite(SPELT.format(seeds=2, problems="  - rkhs-1d\n"))
-    for options, message in (
-        ({"cpu": 0}, "unknown option 'cpu'; did you mean 'cpus'"),
-        ({"seeds": [0, 5]}, r"seeds is \[0, 5\]; it must be a whole number"),
-        ({"again": "stael"}, "unknown kind of cell to play again 'stael'; did you mean 'stale'"),
-    ):
-        with pytest.raises(Misuse, match=message):
-            cbobench.run(suite, **options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 import zipfile
@@ -79,14 +78,6 @@ def test_code_that_a_pair_does_not_import_does_not_count():
     assert not [name for name in names if name.startswith(tuple(f"cbobench.{n}" for n in others))]
     assert "cbobench" not in names
     assert len(names) < 100
-
-
-def test_a_problem_has_a_hash_without_methods_and_round_loop(project):
-    project({"mine.py": PLAIN.format(1)})
-    before = source.source_hash("mine:Mine")
-    assert before not in {source.source_hash("mine:Mine", name) for name in ("random", "ckb-ucb")}
-    project({"mine.py": PLAIN.format(2)})
-    assert source.source_hash("mine:Mine") != before
 
 
 PLAIN = (
@@ -260,15 +251,6 @@ def test_what_changes_no_result_makes_nothing_stale(project):
     (folder / "mine.py").write_text(plain.replace("a + 1", "a + 2"))
     source.look_again()
     assert source.source_hash("mine:Mine", "random") != first, "negative control"
-
-
-def test_a_text_is_read_where_neither_size_nor_time_tells(project, tmp_path):
-    hashes = []
-    for number in (1, 2, 1):
-        project({"mine.py": PLAIN.format(number)})
-        os.utime(tmp_path / "mine.py", (1, 1))
-        hashes.append(source.source_hash("mine:Mine", "random"))
-    assert hashes[0] == hashes[2] != hashes[1]
 
 
 def test_a_module_in_a_zip_is_left_out(project, tmp_path, monkeypatch):

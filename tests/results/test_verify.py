@@ -23,7 +23,6 @@ from cbobench.results.compact import compact
 from cbobench.results.folder import open_run
 from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import verify
-from tests.conftest import ROOT
 from tests.helpers import assert_same_rows
 from tests.results.forging import files, rewrite, set_column
 
@@ -115,14 +114,6 @@ def two_blocks(small_suite, tmp_path):
     for name, block in (("run", 1), ("blocks", 2)):
         cbobench.run(small_suite(horizon=20), out=tmp_path / name, cpus=0, block=block)
     return tmp_path / "run", open_run(tmp_path / "run")
-
-
-def test_cells_played_twice_count_once(small_suite, tmp_path):
-    run, folder = two_blocks(small_suite, tmp_path)
-    for kind in ("rounds", "cells"):
-        shutil.copy(files(tmp_path / "blocks", kind)[0], run / kind)
-    assert verify(folder).damaged == []
-    assert len(cbobench.load_cells(run)) == 12
 
 
 def paths(content, *above):
@@ -266,13 +257,3 @@ def test_a_value_that_changed_is_found_in_the_record(small_run, tmp_path, step):
     assert not passes(file, b"{}", folder)
     assert passes(file, json.dumps(content).encode(), folder), "its layout means nothing"
     assert clean == []
-
-
-def test_what_verify_leaves_out_holds_no_results_and_the_page_says_so(played):
-    """Whatever stands there."""
-    _, run = played
-    files_before = verify(open_run(run)).files
-    (run / "lock").write_bytes(b"odd")
-    assert (verify(open_run(run)).files, verify(open_run(run)).damaged) == (files_before, [])
-    page = " ".join((ROOT / "docs" / "runs.md").read_text().split())
-    assert "reads every file but `lock`" in page

@@ -90,17 +90,6 @@ def test_cells_of_a_pair_hash_their_ids(grid):
             as_numbers(wrong)
 
 
-def test_a_record_finds_cells_by_id(grid):
-    by_id = Manifest("s", "", None, (grid,), ()).cells
-    assert [*by_id] == [cell.id for cell in grid.cells]
-    assert list(by_id.values()) == list(grid.cells)
-    assert by_id[grid.cells[5].id] == grid.cells[5]
-    for stranger in ("0" * 16, "no id", ""):
-        assert stranger not in by_id
-        with pytest.raises(KeyError):
-            by_id[stranger]
-
-
 def test_a_million_cells_are_planned_in_the_memory_of_their_seeds():
     pairs = tuple(Pair(variant("rkhs-1d", h=i), variant("random")) for i in range(20))
     grid = Grid((), (), 10, tuple(range(50_000)), pairs)

@@ -1,5 +1,4 @@
-"""Suites and run folders changed at random: each is taken, or refused in one line with exit code 1
-or 2.
+"""Suites changed at random: each is taken, or refused in one line with exit code 1 or 2.
 
 Never a traceback, never a change on disk. The examples are the same in every run; the long forms
 have sixty times as many.
@@ -12,12 +11,8 @@ import functools
 import io
 import json
 import re
-import shutil
-from pathlib import Path
 from unittest import mock
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,7 +20,7 @@ from hypothesis import strategies as st
 from cbobench.cli import main, make_parser
 from cbobench.errors import printable
 
-SUITES, FOLDERS = 12, 6  # examples of a short form
+SUITES = 12  # examples of a short form
 LONG = 60  # times as many in a long one
 # to build one takes a third of the time in which a suite is read
 same_parser = functools.cache(make_parser)
@@ -223,10 +218,6 @@ def replaced(value, path, new):
     return copy
 
 
-def contents(folder: Path):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def called(arguments):
     """Exit code and what was printed of a command in this process; whatever it raises fails the
     test.
@@ -316,137 +307,10 @@ def test_values_changed_at_random(place, times):
     check()
 
 
-RUN = {
-    "suite": "s", "horizon": 5, "seeds": 2,
-    "problems": [{"rkhs-1d": {"h": 0.25}}], "algorithms": ["ckb-ucb", "random"],
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """A run folder: its files by path, and the suite of it."""
-    folder = tmp_path_factory.mktemp("played")
-    (folder / "suite.yaml").write_text(json.dumps(RUN))
-    assert called(["run", folder / "suite.yaml", "--out", folder / "run", "--cpus", "0"])[0] == 0
-    files = contents(folder / "run").items()
-    return lambda: {path.relative_to(folder / "run"): content for path, content in files}
-
-
-def in_column(table, name, values):
-    """A table with other values in a column."""
-    return table.set_column(table.column_names.index(name), name, values)
-
-
-TABLES = {
-    "column away": lambda table, name: table.drop_columns([name]),
-    "column of texts": lambda table, name: in_column(
-        table, name, pa.array(["a\x1b[31m"] * len(table))
-    ),
-    "column of nulls": lambda table, name: in_column(
-        table, name, pa.nulls(len(table), table.schema.field(name).type)
-    ),
-    "column of lists": lambda table, name: in_column(table, name, pa.array([[1.5]] * len(table))),
-    "rows twice": lambda table, name: pa.concat_tables([table, table]),
-    "no rows": lambda table, name: table.slice(0, 0),
-    "footer": lambda table, name: table,
-}
 """Changes of a table, most of them of a column."""
 
 
-def table_changed(content, how, number):
-    """A Parquet file that says something else, and is one."""
-    table = pq.read_table(io.BytesIO(content))
-    meta = table.schema.metadata
-    footer = {
-        b"cbobench": [b"[]", b"{}", b"\xff", b"1", b"[" * 5000, meta[b"cbobench"]][number % 6]
-    }
-    table = TABLES[how](table, table.column_names[number % table.num_columns])
-    sink = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata(footer if how == "footer" else meta), sink)
-    return sink.getvalue()
-
-
 PLACE, NUMBER = st.integers(0, 10**6), st.integers(0, 255)
-CHANGES = st.one_of(
-    st.tuples(st.just("flip"), PLACE, st.integers(1, 255)),
-    st.tuples(st.just("cut"), PLACE, NUMBER),
-    st.tuples(st.just("zero"), PLACE, st.integers(1, 64)),
-    st.tuples(st.sampled_from(["swap", "away", "renamed", "folder", "text"]), PLACE, NUMBER),
-    st.tuples(st.sampled_from([*TABLES]), PLACE, NUMBER),
-    st.tuples(st.just("json"), PLACE, VALUES),
-)
-COMMANDS = ("status", "compare", "claims", "run")
 
 
-BYTES = {
-    "flip": lambda content, at, bits: (
-        content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :] if content else b""
-    ),
-    "cut": lambda content, at, _: content[:at],
-    "zero": lambda content, at, count: content[:at] + bytes(count) + content[at + count :],
-    "text": lambda content, at, token: TOKENS[token % len(TOKENS)].encode(),
-}
 """Changes of a file's content, most of them at a place."""
-
-
-def changed(files, which, change):
-    """The files of a run with one of them changed."""
-    how, position, detail = change
-    path = sorted(files)[which % len(files)]
-    content = files.pop(path)
-    if how in BYTES:
-        files[path] = BYTES[how](content, position % max(len(content), 1), detail)
-    elif how == "swap" and files:
-        second = sorted(files)[position % len(files)]
-        files[path], files[second] = files[second], content
-    elif how in ("renamed", "folder"):
-        files[path.with_name(f"other{path.suffix}") if how == "renamed" else path / "within"] = (
-            content
-        )
-    elif how in TABLES and path.suffix == ".parquet" and content[-4:] == b"PAR1":
-        with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError):
-            content = table_changed(content, how, position)
-        files[path] = content
-    elif how == "json" and (record := Path("run.json")) in {*files, path}:
-        files.setdefault(path, content)
-        with contextlib.suppress(ValueError):
-            record_content = json.loads(files[record])
-            spots = sorted(places(record_content), key=str)
-            files[record] = json.dumps(
-                replaced(record_content, spots[position % len(spots)], detail)
-            ).encode()
-    return files
-
-
-def write_changed(folder, files, changes):
-    """Write a run folder with some of its files changed, in place of the one before."""
-    for which, change in changes:
-        if files:
-            files = changed(files, which, change)
-    shutil.rmtree(folder, ignore_errors=True)
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-
-
-@FORMS
-def test_run_folders_changed_at_random(place, played, times):
-    run, suite = place / "run", place / "suite.yaml"
-    suite.write_text(json.dumps(RUN))
-
-    @settings(max_examples=FOLDERS * times, **ALIKE)
-    @given(
-        st.lists(st.tuples(st.integers(0, 20), CHANGES), min_size=1, max_size=2),
-        st.sampled_from(COMMANDS),
-    )
-    def check(changes, command):
-        write_changed(run, played(), changes)
-        before = contents(place)
-        with mock.patch("cbobench.sweep.dry_run.estimate", return_value=""):
-            one_line_or_nothing(
-                ["run", suite, "--out", run, "--dry-run"] if command == "run" else [command, run]
-            )
-        assert contents(place) == before
-
-    check()
-    shutil.rmtree(run)

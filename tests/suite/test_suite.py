@@ -9,10 +9,7 @@ import pytest
 
 from cbobench import resources
 from cbobench.errors import Misuse
-from cbobench.problems.data import DATA_SETS
 from cbobench.suite import yamlio
-from cbobench.suite.call import Call
-from cbobench.suite.text import read_suite
 from cbobench.sweep import blocks
 from tests.helpers import load
 
@@ -236,13 +233,6 @@ def test_wrong_suites(write_suite, monkeypatch, tmp_path, change, message):
     assert "suite.yaml" in str(error.value)
 
 
-@pytest.mark.parametrize("line", ["record: some", "skip: all", "timeout: -1", "about: [1]"])
-def test_no_problem_is_prepared_for_a_suite_with_a_wrong_key(write_suite, line):
-    suite = write_suite(GOOD.replace("seeds: 3", f"seeds: 3\n{line}"))
-    with pytest.raises(Misuse, match=f"suite.yaml:4: {line.partition(':')[0]} is"):
-        read_suite(Call(suite))
-
-
 @pytest.mark.parametrize(
     ("text", "instances"), [("3-5", [3, 4, 5]), ("7-7", [7]), ("09 - 10", [9, 10])]
 )
@@ -393,15 +383,6 @@ def test_no_two_shipped_suites_have_one_name():
     assert {path.parent.name for path in files} == {"suites", "papers", "field"}
     for name, path in resources.suites().items():
         assert yamlio.read(path)["suite"].replace("-", "_") == name
-
-
-def test_shipped_suites_name_known_data(monkeypatch, tmp_path):
-    monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
-    load(resources.suites()["quickstart"])
-    for name, data in (("zhou_ji_2022_light", "light-sensors"), ("zhou_ji_2022_stocks", "stocks")):
-        for suite in (name, f"{name}_fit"):
-            with pytest.raises(Misuse, match=DATA_SETS[data].file):
-                load(resources.suites()[suite])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from cbobench.cli import main
 from cbobench.errors import CellFailure
 from cbobench.play.task import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.sweep import scheduler
-from cbobench.sweep.outcome import FailureCounts
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -310,22 +309,6 @@ def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     assert len(shown_text) < 5000
     line = "what cells print is shown only with --cpus 0; rkhs-1d / loud:Loud began with 'round 1'"
     assert [text for text in shown_text.splitlines() if "cells print" in text] == [line]
-
-
-def test_what_differs_in_numbers_alone_is_one_kind():
-    tally = FailureCounts(
-        [
-            f"rkhs-1d / random[a=2] seed {s}: round {s + 1}: action -{s} is not in 0..9"
-            for s in range(10)
-        ]
-    )
-    tally.add("rkhs-1d / random seed 3: timed out after 62 s")
-    tally.add("rkhs-1d / random seed 4: timed out after 71 s")
-    assert str(tally) == "12 failed: 10 x action -0 is not in 0..9, 2 x timed out after 62 s"
-    assert tally.examples()[1] == "rkhs-1d / random seed 3: timed out after 62 s"
-    many = FailureCounts(f"p / a seed 1: {kind * 50}: no" for kind in "ABCDEFG")
-    assert str(many).endswith(", 2 other kinds")
-    assert len(str(many)) < 500
 
 
 def test_failures_are_told_by_kind_during_a_run_and_at_its_end(

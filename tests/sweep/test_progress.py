@@ -20,8 +20,6 @@ from cbobench.errors import CellFailure
 from cbobench.params import param
 from cbobench.play import watchdog
 from cbobench.play.task import Receipt
-from cbobench.problems import simulator
-from cbobench.problems.simulators.simulator import Simulator
 from cbobench.suite.call import Call
 from cbobench.sweep import progress
 from cbobench.sweep import scheduler as counters
@@ -29,9 +27,7 @@ from cbobench.sweep.executors import InlineExecutor, ProcessExecutor, Report
 from cbobench.sweep.plan import plan
 from cbobench.sweep.progress import Terminal
 from cbobench.sweep.ray_executor import RayExecutor
-from cbobench.sweep.run import execute
 from cbobench.sweep.scheduler import RoundCounter
-from tests.helpers import Listener
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
@@ -52,28 +48,6 @@ def test_the_rest_takes_what_the_rounds_so_far_took_and_what_was_expected(
     executor.reports = {"a": Report(rounds=1000)}
     assert (counter.cells, counter.rounds) == (4, 1200), "never more than there are"
     assert counter.seconds_left() == 0
-
-
-def test_a_run_of_a_simulator_that_goes_on_begins_with_its_time_left(tmp_path, monkeypatch):
-    """By what the simulations of its cells took on the clock, of which they spent no CPU time."""
-
-    class Beginning(Listener):
-        def began(self, counter):
-            begun.append(counter.seconds_left())
-
-    begun, clock = [], count()
-    monkeypatch.setattr(simulator, "monotonic", lambda: 60.0 * next(clock))
-    suite = {
-        "suite": "s",
-        "horizon": 5,
-        "problems": [f"{__name__}:Waiting"],
-        "algorithms": ["random"],
-    }
-    for seeds in (1, 4):
-        call = Call(suite | {"seeds": seeds}, out=tmp_path / "run", cpus=0)
-        execute(plan(call), Beginning())
-    assert begun[0] is None, "nothing is known of it, and nothing is tried"
-    assert begun[1] == pytest.approx(3 * 5 * 60.0, rel=0.02)
 
 
 def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, monkeypatch):
@@ -97,17 +71,6 @@ def test_a_bar_on_a_terminal_says_rounds_and_time_left(small_suite, tmp_path, mo
             r"2 of 6 cells, left: about .*, 1 failed, [\d.,]+ rounds/s", task.description
         )
     assert terminal.bar is None
-
-
-@dataclass(kw_only=True)
-class Waiting(Simulator):
-    source = "a test"
-    about = "a slope"
-    low, high = (0.0,), (1.0,)
-    noisy = False
-
-    def simulate(self, x, gen):
-        return [x[0], x[0] - 0.5]
 
 
 GATE = 20  # the round that waits

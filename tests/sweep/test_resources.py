@@ -8,10 +8,8 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
-from threadpoolctl import threadpool_info
 
 import cbobench
-from cbobench.algorithms.references import Random
 from cbobench.errors import Misuse
 from cbobench.play.isolation import Company
 from cbobench.suite.call import Call
@@ -39,16 +37,6 @@ def make(write_suite):
         )
 
     return write_with
-
-
-class Threads(Random):
-    """Remembers how many threads BLAS had."""
-
-    seen: list[int] = []  # noqa: RUF012
-
-    def ask(self, t):
-        self.seen.append(max(pool["num_threads"] for pool in threadpool_info()))
-        return super().ask(t)
 
 
 def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
@@ -113,21 +101,6 @@ def test_a_task_of_two_cpus_takes_two_workers(make, tmp_path):
         executor.close()
     assert max(map(sum, together)) == 2
     assert [2] in together
-
-
-def test_blas_has_one_thread(write_suite, tmp_path):
-    """Bits depend on it; also where a task takes several CPUs."""
-    entry = "'tests.sweep.test_resources:Threads': {resources: {cpus: 2}}"
-    text = SUITE.replace(
-        "ckb-ucb: {beta_scale: {sweep: [0.5, 1.0]}, label: mine, RESOURCES}", entry
-    )
-    Threads.seen.clear()
-    list(
-        scheduler_of(
-            plan(Call(write_suite(text), out=tmp_path / "r", cpus=2, only="*Threads*"))
-        ).play()
-    )
-    assert {*Threads.seen} == {1}
 
 
 def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path):

@@ -4,11 +4,8 @@ pays for none of them twice.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -16,25 +13,20 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.errors import DamagedRun, Misuse
+from cbobench.errors import Misuse
+from cbobench.problems import simulator
 from cbobench.problems.simulators import simulator
 from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results import simulations
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.simulations import (
     SimulationStore,
-    read_simulation,
-    write_simulation,
 )
-from cbobench.results.store import StoreFailure
 from cbobench.results.verify import verify
 from cbobench.suite.call import Call
-from cbobench.suite.variants import DIGEST
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
-from tests.conftest import ROOT
-from tests.helpers import UNREADABLE, WRONG, assert_same_rows
-from tests.suite.test_fuzz import places, replaced
+from tests.helpers import assert_same_rows
 
 CODE = """
 import signal
@@ -211,12 +203,6 @@ def test_failures_are_called_again(counted, tmp_path):
     assert (played_again.played, played_again.failed) == (2, 0)
 
 
-@pytest.mark.parametrize("page", ["runs", "own_problem"])
-def test_pages_say_from_when_on_simulations_are_kept(page):
-    text = " ".join((ROOT / "docs" / f"{page}.md").read_text().split())
-    assert len(re.findall(rf"\b{re.escape(f'{simulator.SLOW:g} s')} or more", text)) == 1
-
-
 def test_a_plan_simulates_nothing(counted, tmp_path):
     """Nor does one whose methods lack a library, or are not told what they read."""
     plan(Call(SUITE, out=tmp_path / "run", cpus=0))
@@ -385,28 +371,3 @@ def test_seconds_of_cells_are_those_of_their_simulations(quiet, tmp_path, monkey
         for file in (tmp_path / "run" / "cells").iterdir():
             file.unlink()
     assert len(quiet()) == 12
-
-
-def test_a_kept_simulation_of_any_content_is_whole_or_damaged(tmp_path):
-    folder = RunFolder(str(tmp_path))
-    good = {"values": [0.5, -1.0], "seconds": 1.5}
-    write_simulation(folder, "kept", good)
-    file = tmp_path / "simulations" / "kept.json"
-    signed = json.loads(file.read_text())
-    assert read_simulation(folder, "kept").values.tolist() == good["values"]
-    variants = [
-        json.dumps(replaced(signed, place, wrong)).encode()
-        for place in places(signed)
-        for wrong in WRONG
-    ]
-    for content in (*variants, json.dumps(good).encode(), *UNREADABLE.values()):
-        file.write_bytes(content)
-        with contextlib.suppress(DamagedRun):
-            read_simulation(folder, "kept")
-            assert json.loads(content)[DIGEST] == signed[DIGEST]
-    file.unlink()
-    for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to(file)):
-        make()
-        with pytest.raises((Misuse, StoreFailure)):
-            read_simulation(folder, "kept")
-        file.rmdir() if file.is_dir() else file.unlink()
