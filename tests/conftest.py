@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,24 +48,8 @@ def calls(work: Callable[[], Any]) -> int:
     return count
 
 
-BEGAN = pytest.StashKey[float]()
-"""CPU time before a test."""
-
 # Folders whose files share a dear fixture among their tests.
 SHARING = {"page", "papers", "play", "report", "results", "suite", "sweep"}
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--tenth",
-        metavar="WORD",
-        help="run a tenth of the tests; another word chooses another tenth",
-    )
-
-
-def is_in_tenth(test: str, word: str) -> bool:
-    """Whether a word chooses a test: about one word in ten does."""
-    return zlib.crc32(f"{word} {test}".encode()) % 10 == 0
 
 
 def group_of(test: str) -> str:
@@ -97,17 +80,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return GroupScheduling(config, log)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups of several tests come first, those that start a cluster before all: one after the
     other their tests take longest, and would else be what the end waits for. Then the pages, whose
     tests are the longest that stand alone.
     """
-    word = config.getoption("--tenth")
-    if word is not None:
-        config.hook.pytest_deselected(
-            items=[item for item in items if not is_in_tenth(item.nodeid, word)]
-        )
-        items[:] = [item for item in items if is_in_tenth(item.nodeid, word)]
     groups = {item: group_of(item.nodeid) for item in items}
     items.sort(
         key=lambda item: (
@@ -127,44 +104,6 @@ def pytest_collection_finish() -> None:
     """
     gc.freeze()
     gc.enable()
-
-
-COSTLY = 10  # tests whose CPU time is printed at the end
-
-
-def cpu_seconds() -> float:
-    """CPU time of this process and of those of its children that have ended."""
-    return sum(os.times()[:4])
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    item.stash[BEGAN] = cpu_seconds()
-    return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    report = yield
-    if call.when == "teardown":
-        report.user_properties.append(("cpu", cpu_seconds() - item.stash[BEGAN]))
-    return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print which tests cost most, in CPU time: it adds up, whatever else the machine does."""
-    costs = {
-        report.nodeid: seconds
-        for report in terminalreporter.getreports("")
-        for name, seconds in report.user_properties
-        if name == "cpu" and report.when == "teardown"
-    }
-    if len(costs) > COSTLY:
-        terminalreporter.section(f"{sum(costs.values()):.0f} CPU-seconds in {len(costs):,} tests")
-        for test, seconds in sorted(
-            costs.items(), key=lambda test_and_seconds: -test_and_seconds[1]
-        )[:COSTLY]:
-            terminalreporter.write_line(f"{seconds:8.2f}  {test}")
 
 
 @pytest.fixture

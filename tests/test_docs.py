@@ -6,7 +6,6 @@ What plays the pages is `website/printed.py`, which says what the kinds of block
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import re
 import shlex
@@ -20,13 +19,13 @@ from matplotlib.image import imread
 
 import cbobench
 from analysis import pictures
-from analysis.field.groups import is_rival, page_of
+from analysis.field.groups import page_of
 from analysis.field.numbers import open_fields
 from analysis.papers import gallery
 from analysis.shards import read_shards
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
-from cbobench.cli import main, make_parser
+from cbobench.cli import make_parser
 from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
@@ -171,18 +170,6 @@ def compare_pictures(*pairs):
         assert abs(picture - drawn[:, ::-1]).mean() > 2 / 255, "negative control"
 
 
-def test_both_readings_of_a_figure_have_the_same_axes():
-    about, rows = gallery.stored()
-    for figure in [
-        candidate
-        for candidate in gallery.read_figures()
-        if candidate.key in ("zhou_ji_fig1c", "shi_eryilmaz_fig1")
-    ]:
-        axes = pictures.draw_pair(figure, about, rows).axes
-        for left, right in zip(axes[::2], axes[1::2], strict=True):
-            assert (left.get_xlim(), left.get_ylim()) == (right.get_xlim(), right.get_ylim())
-
-
 def test_every_figure_of_the_papers_is_to_be_seen():
     text = pictures.PAPERS.read_text(encoding="utf-8")
     assert pictures.in_page(text) == text, "docs/papers.md is stale: analysis.pictures"
@@ -218,24 +205,6 @@ def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
     assert (100 * ends[["cei", "scbo"]] < ends["random"]).all(), "what README says of its picture"
 
 
-def test_the_field_shows_who_is_among_the_first_anywhere():
-    fields = open_fields(pictures.PUBLISHED, read_shards())
-    leaders = pictures.find_leaders(fields)
-    first = {
-        name
-        for field in fields.values()
-        for name in [*field.rank(field.section.tables[0][0])[0]][:5]
-    }
-    assert set(leaders) == {name for name in first if is_rival(name)} & {*fields["low"].methods}
-    assert any(name.startswith("botorch-") for name in leaders)
-    axes = pictures.draw_field(fields).axes
-    drawn = [[line.get_label().partition(" ")[0] for line in axis.get_lines()] for axis in axes]
-    assert {*leaders} <= {label for labels in drawn for label in labels}
-    for axis, labels in zip(axes, drawn, strict=True):
-        line = axis.get_lines()[labels.index("cei")]
-        assert line.get_color() == pictures.OWN_COLOURS["cei"]
-
-
 def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
     from cbobench.papers.claim_tables import claims_of
 
@@ -247,19 +216,6 @@ def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
         (row,) = [r for r in table.splitlines() if f" {figure.number} | `{suites[0]}` | " in r]
         assert f"`{suites[1]}`" in row
         assert {claim for claim, _ in figure.claims} <= ids & {*re.findall(r"\w+", row)}
-
-
-def test_pages_say_which_of_botorchs_methods_count_points_under_way():
-    counting = set()
-    for name in [method for method in ALGORITHMS.names() if method.startswith("botorch-")]:
-        step = inspect.getsource(ALGORITHMS.get(name).optimiser_class.next)
-        counting |= {name} if "monte_carlo(" in step else set()  # which takes X_pending
-    assert counting == {"botorch-cei", "botorch-nei"}
-    page = " ".join((ROOT / "docs" / "suites.md").read_text(encoding="utf-8").split())
-    assert "`botorch-cei` and `botorch-nei` count points under way" in page
-    for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("suites/**/*.yaml")]:
-        text = " ".join(path.read_text(encoding="utf-8").replace("#", " ").split())
-        assert not re.search(r"BoTorch's methods ignore", text), path.name
 
 
 OURS = re.compile("(?!mine|my-)[a-z]")
@@ -331,21 +287,6 @@ def test_wrong_commands_in_running_text_are_found():
     assert find_wrong_commands(text) == wrong
 
 
-def test_the_command_for_several_runs_takes_a_method_of_its_bundles_in_other_settings(
-    tmp_path, monkeypatch, capsys
-):
-    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"`(compare runs/mine [^`]*zip[^`]*)`", page)
-    suite = {"suite": "mine", "horizon": 60, "seeds": 1, "initial": {"sobol": 10}}
-    suite["problems"] = [{"gardner-1": {"noise_f": 0.0, "noise_g": 0.0}}]
-    monkeypatch.chdir(tmp_path)
-    cbobench.run(suite | {"algorithms": [{"cei": {"delta": 0.2, "label": "cei"}}]}, cpus=0)
-    (tmp_path / "published").symlink_to(ROOT / "published")
-    words = [sorted(map(str, Path().glob(w))) if "*" in w else [w] for w in command.split()]
-    assert main([*itertools.chain(*words)]) == 0
-    assert " cei (low-ours) " in capsys.readouterr().out
-
-
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as the usual renderers make them."""
     titles = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text(encoding="utf-8")), flags=re.M)
@@ -377,16 +318,7 @@ def test_tables_are_those_of_the_code(page):
     )
 
 
-def test_nothing_is_left_out_of_the_tables():
-    text = "".join(
-        (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-        for page in ("methods", "problems", "suites")
-    )
-    # other tables are of parameters
-    generated = "".join(re.findall(r"^<!-- \w+ -->\n(.*?)^<!-- end -->", text, flags=re.M | re.S))
-    named = re.findall(r"^\| `([^`]+)`", generated, flags=re.M)
-    suites = {"map_…" if name.startswith("map_") else name for name in resources.suites()}
-    assert sorted(named) == sorted([*ALGORITHMS.names(), *PROBLEMS.names(), *suites])
+def test_every_fact_that_a_method_is_told_is_explained():
     assert tables.unexplained() == set()
 
 
@@ -477,40 +409,6 @@ def test_a_wrong_count_is_found():
         f"{count + 1} methods",
         "7 problems",
     ]
-
-
-NUMBERS = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
-
-
-def test_suites_say_how_many_problems_and_methods_they_have():
-    wrong, checked = [], 0
-    for name, path in resources.suites().items():
-        suite = yaml.safe_load(path.read_text(encoding="utf-8"))
-        stated = re.findall(
-            rf"\b({'|'.join(NUMBERS)})\b (?:\w+ )?(methods|problems)",
-            str(suite.get("about")).lower(),
-        )
-        for word, noun in stated:
-            checked += 1
-            if NUMBERS.index(word) + 1 != len(
-                suite["algorithms" if noun == "methods" else "problems"]
-            ):
-                wrong.append(f"{name}: {word} {noun}")
-    assert wrong == []
-    assert checked >= 4
 
 
 def test_the_citation_names_the_suite_and_its_papers():

@@ -15,7 +15,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
 from cbobench.errors import STRANGE, nearest
 from cbobench.registry import tell_install
-from cbobench.report.quantities import quantities, select_metrics
+from cbobench.report.quantities import quantities
 from cbobench.words import count_noun, encodable, in_ascii, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
@@ -37,13 +37,6 @@ def test_a_number_has_its_noun_and_verb():
         "0 of 2 files are",
         "1 of 1 file is",
     ]
-
-
-@pytest.mark.parametrize(
-    ("word", "name"), [("V+", "violation_hard"), ("R+", "regret_plus"), ("V⁺", "violation_hard")]
-)
-def test_symbols_as_a_keyboard_has_them(word, name):
-    assert [quantity.name for quantity in select_metrics(word)] == [name]
 
 
 @pytest.mark.parametrize(

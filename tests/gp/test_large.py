@@ -14,7 +14,7 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import actions
 from cbobench.gp.actions import LARGEST, Finite, Large, Scattered
 from cbobench.gp.kernels import kernel
-from cbobench.problems import instances, rkhs
+from cbobench.problems import instances
 from cbobench.problems.rkhs import functions as rkhs
 from cbobench.suite.call import Call
 from cbobench.threads import single_thread

@@ -181,9 +181,7 @@ def test_many_parts_need_more_to_be_contradicted(planted_run):
         part = below("regret", a, b)
         return [part, *[dataclasses.replace(part, p=p, verdict="cannot tell") for p in p_values]]
 
-    assert verdict(planted_run, many).parts[0].verdict == (
-        "contradicted" if 21 * 2 * 0.0009 < 0.05 else "cannot tell"
-    )
+    assert verdict(planted_run, many).parts[0].verdict == "contradicted"
     assert verdict(planted_run, lambda a, b: [below("regret", b, a)] * 21).verdict == "reproduced"
 
 
@@ -387,22 +385,14 @@ def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(planted_run):
 
 def test_a_claim_is_one_line_of_a_terminal(planted_run, capsys, tmp_path, monkeypatch):
     """Its verdict, or in how many settings which; `--long` has the rest."""
-    holds, fails = (
-        verdict(planted_run, test)
-        for test in (lambda a, b: [below("regret", a, b)], lambda a, b: [below("regret", b, a)])
-    )
+    holds = verdict(planted_run, lambda a, b: [below("regret", a, b)])
     words = dataclasses.replace(holds.claim, statement=30 * "word ")
     far = dataclasses.replace(holds, claim=words, settings="T 64, R true, other: R true")
     with_two = [far, dataclasses.replace(far, verdict="contradicted", settings="T 65, R true")]
-    for width in (80, 100):
-        lines = render_findings([holds, *with_two], width=width, brief=True).splitlines()
-        rows = [line for line in lines if line.startswith("  X1")]
-        assert len(rows) == 1, "a claim is a line, however many settings it was tested in"
-        assert max(map(len, lines)) <= width
-        assert "2 reproduced, 1 contradicted" in rows[0]
-    only = render_findings([fails], width=80, brief=True)
-    assert "X1     contradicted" in only
-    assert "1 contradicted  " not in only
+    lines = render_findings([holds, *with_two], width=80, brief=True).splitlines()
+    (row,) = [line for line in lines if line.startswith("  X1")]
+    assert max(map(len, lines)) <= 80
+    assert "2 reproduced, 1 contradicted" in row
     # A metric's symbol that is a parameter here is called one, and no setting is lost.
     settings = tabulate_findings(with_two).note.splitlines()[1:]
     assert settings[0] == "all settings: parameter R true"
@@ -410,26 +400,10 @@ def test_a_claim_is_one_line_of_a_terminal(planted_run, capsys, tmp_path, monkey
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.setenv("COLUMNS", "80")
     command = ["claims", str(planted_run), "--recipe", str(tmp_path / "mine.py")]
-    printed = []
-    for options in ([], ["--long"]):
+    for options, is_long in (([], False), (["--long"], True)):
         assert main([*command, *options]) == 0
-        printed.append(capsys.readouterr().out)
-    assert "setting: made" in printed[1]
-    assert "setting: made" not in printed[0]
-    assert "more: --long" in printed[0]
-
-
-def test_p_is_shown_and_explained_where_it_decided(planted_run):
-    for test, is_p_shown in (
-        (lambda a, b: [below("regret", b, a)], True),
-        (lambda a, b: [below("regret", a, b)], False),
-    ):
-        text = render_findings([verdict(planted_run, test)], width=200)
-        assert (
-            (", p 1.9e-06" in text)
-            == ("p: how likely values at least so far off would be" in text)
-            == is_p_shown
-        )
+        printed = capsys.readouterr().out
+        assert ("setting: made" in printed) == is_long == ("more: --long" not in printed)
 
 
 def test_rows_that_differ_in_settings_alone_are_one(planted_run):
@@ -551,15 +525,6 @@ def test_nothing_to_test(planted_run, tmp_path):
         evaluate([str(tmp_path)], claims_of())
 
 
-SWEPT = """\
-from cbobench.papers.claims import Claim
-from cbobench.papers.rules import below
-
-claims = [Claim("mine", "UCB is below TS", "me", "", ("rkhs-1d",), ("ckb-ucb", "ckb-ts", "stageopt"),
-                lambda case: [below("regret", case.of("ckb-ucb")[0], case.of("ckb-ts")[0])])]
-"""  # noqa: E501
-
-
 def test_each_setting_is_a_finding(tmp_path):
     """Variants that share a swept parameter go together; a reading of one method is combined with
     the others.
@@ -574,15 +539,6 @@ def test_each_setting_is_a_finding(tmp_path):
     variants = list(Run(tmp_path / "run").record.variants("algorithms").values())
     assert len(list(choices(variants))) == 2 * 3
     assert len(list(choices(variants, within=("expand_rounds",)))) == 2
-    for choice in choices(variants):
-        assert choice["ckb-ucb"][0].values["beta_scale"] == choice["ckb-ts"][0].values["beta_scale"]
-    every = {
-        variant.title
-        for choice in choices(variants)
-        for group in choice.values()
-        for variant in group
-    }
-    assert every == {variant.title for variant in variants}
     claim = Claim(
         "X",
         "",

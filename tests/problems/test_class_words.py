@@ -50,7 +50,6 @@ def make_class(base, **attributes):
             "Mine names one of objective and constraints; add objective = {",
         ),
         ({"input": {}}, "did you mean 'inputs'?"),
-        ({"best_know": (1.0,)}, "did you mean 'best_known'?"),
         ({"bounds": [(0, 1)]}, "the corners of the box are low and high"),
         ({"one_hot": ["gas"]}, "inputs = {"),
         (

@@ -21,15 +21,6 @@ REASON = "pip install 'cbobench[coco]'"
 ROOT = Path(__file__).parents[2]
 # function, dimension, instance
 SOME = [(1, 2, 1), (9, 5, 2), (21, 3, 4), (30, 10, 15), (54, 20, 3)]
-# of version 2.8.2 at the points from (-4, ..., -4) to (4, ..., 4): f, least and largest g; and f*,
-# m
-RECORDED = {
-    SOME[0]: (-1443.630272, 4465.040510354505, 4465.040510354505, -1030.3193472, 1),
-    SOME[1]: (-3321.6859106211136, -3763.724338945636, 58574.807196775924, -500.49182671605405, 9),
-    SOME[2]: (-160.6531895245702, -304872.88581671636, 150382.52065940306, -9.37729071173956, 9),
-    SOME[3]: (-6052.770259876315, -380000.03358641133, 87404.79961085574, -2180.955903147542, 54),
-    SOME[4]: (-7423.865323913853, -503801.40412588115, 408603.96948406566, 2249.1000000000004, 99),
-}
 # functions with every objective, and with every number of constraints
 EACH = {1 + 6 * k + k % 6 for k in range(9)}
 each_triple = pytest.mark.parametrize("triple", SOME)
@@ -72,15 +63,6 @@ def test_values_are_those_of_coco(cocoex, triple):
     np.testing.assert_array_equal(task.formula(x.reshape(5, 10, -1)), values.reshape(5, 10, -1))
     np.testing.assert_array_equal([task.low, task.high], [direct.lower_bounds, direct.upper_bounds])
     assert task.constraints == direct.number_of_constraints == values.shape[1] - 1
-
-
-@each_triple
-def test_values_are_those_of_the_version_that_was_recorded(cocoex, triple):
-    task = opened(triple)
-    f, *g = task.formula(np.linspace(-4, 4, triple[1])).tolist()
-    np.testing.assert_allclose(
-        (f, min(g), max(g), task.reference.f, len(g)), RECORDED[triple], rtol=1e-12
-    )
 
 
 @each_triple

@@ -122,7 +122,6 @@ WRONG = {
         {"inputs": TYPES | {"heat": {"int": [30, 60]}}},
         "'heat', row 7 is 90, but inputs allows 30 to 60",
     ),
-    "two roles": ({"objective": "heat", "ignore": "rest"}, "column 'heat' has two roles"),
     "unknown": (
         {"inputs": TYPES | {"solvent": {"choice": ["s0", "s1", "s2", "z"]}}},
         "'solvent', row 28 is 's3', but inputs allows s0, s1, s2, z; .*or leave the row out",
@@ -130,10 +129,6 @@ WRONG = {
     "absent": (
         {"inputs": TYPES | {"solvent": {"choice": [*BASES["solvent"], "s9"]}}},
         "'s9', which no row has",
-    ),
-    "column": (
-        {"inputs": TYPES | {"heet": {"int": [0, 1]}}},
-        "unknown column 'heet'; did you mean 'heat'",
     ),
 }
 

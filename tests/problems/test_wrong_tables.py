@@ -49,8 +49,6 @@ PLAYED = {
     "one category": (FRAME.assign(k="x"), BY_WORD),
     "categories that appear once": (FRAME.assign(k=WORDS), BY_WORD),
     "categories alone": (FRAME.assign(k=WORDS), {"inputs": ["k"], "one_hot": ["k"]}),
-    "equal inputs": (FRAME.assign(b=FRAME.a), {}),
-    "g equals f": (FRAME.assign(c=FRAME.y), {}),
     "equal constraints": (
         FRAME.assign(d=FRAME.c),
         {"constraints": {"c": {"at_most": 1.2}, "d": {"at_most": 1.2}}},

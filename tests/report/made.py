@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from cbobench.algorithms import ALGORITHMS
@@ -125,35 +126,26 @@ def asked_again(
 
 def write_rounds(at: RunFolder, task: Task, columns: Columns | None, lost: set[int]) -> None:
     """The recorded rounds of a task; none where no columns are given."""
-    good = [i for i, cell in enumerate(task.cells) if cell.seed not in lost]
-    t = np.asarray(columns["t"] if columns else [], dtype=np.int64)
-    results: dict[str, Any] = {"t": np.tile(t, len(good))}
-    for name in ("cell", "problem", "algorithm"):
-        arguments = [
-            {"cell": c.id, "problem": c.pair.problem.title, "algorithm": c.pair.algorithm.title}
-            for c in task.cells
-        ]
-        results[name] = [arguments[i][name] for i in good for _ in t]
-    results["seed"] = np.repeat([task.cells[i].seed for i in good], len(t))
-    for name, values in (columns or {}).items():
-        if name != "t":
-            results[name] = np.asarray(values, dtype=np.float64)[good].ravel()
-    fields = schema("rounds")
-    rows = len(good) * len(t)
-    table = pa.table(
-        [
-            pa.array(results[f.name], f.type, from_pandas=True)
-            if f.name in results
-            else pa.nulls(rows, f.type)
-            for f in fields
-        ],
-        schema=fields,
-    )
+    fields, good = schema("rounds"), [i for i, c in enumerate(task.cells) if c.seed not in lost]
+    values = dict(columns or {"t": []})
+    t = np.asarray(values.pop("t"), dtype=np.int64)
+    frames = [pd.DataFrame(columns=fields.names)]
+    for i in good:
+        cell = task.cells[i]
+        named = {
+            "cell": cell.id,
+            "problem": cell.pair.problem.title,
+            "algorithm": cell.pair.algorithm.title,
+            "seed": cell.seed,
+        }
+        recorded = {name: np.asarray(rows[i], dtype=float) for name, rows in values.items()}
+        frames.append(pd.DataFrame({"t": t, **named, **recorded}))
+    frame = pd.concat(frames)
+    table = pa.Table.from_pandas(frame, fields, preserve_index=False)
+    footer = make_footer("rounds", task.name, [c.id for c in task.cells], len(table))
 
     def write(sink: Any) -> None:
-        with TableWriter(
-            sink, fields, make_footer("rounds", task.name, [c.id for c in task.cells], rows)
-        ) as writer:
+        with TableWriter(sink, fields, footer) as writer:
             writer.write_table(table)
 
     at.publish(f"rounds/{task.name}.parquet", write)

@@ -48,21 +48,20 @@ def test_no_statistic_of_a_sample_depends_on_another_sample():
             assert result["defined"] == 0 or result["mean"] == pytest.approx(np.nanmean(values))
 
 
+def make_curves(folder, values):
+    """A run of four seeds: simple regret in rounds 1 and 100 by method."""
+    rounds = {("P", name): {"t": [1, 100], "simple_regret": rows} for name, rows in values.items()}
+    cells = {("P", name): {"simple_regret": np.array(rows)[:, -1]} for name, rows in values.items()}
+    return make(folder, cells, seeds=range(4), rounds=rounds)
+
+
 def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
     values = {
         "A": [[1.0, 0.5]] * 4,
         "late": [[np.nan, 0.5]] * 3 + [[np.nan] * 2],
         "never": [[0.1] * 2] + [[np.nan] * 2] * 3,
     }
-    rounds = {
-        ("P", label): {"t": [1, 100], "simple_regret": settings}
-        for label, settings in values.items()
-    }
-    cells = {
-        pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]}
-        for pair, settings in rounds.items()
-    }
-    run = Run(make(tmp_path / "run", cells, seeds=range(4), rounds=rounds))
+    run = Run(make_curves(tmp_path / "run", values))
     problem = next(iter(run.record.labels("problems")))
     for statistic, expected in (
         ("mean", ["late (known in 3", "never (known in 1"]),
@@ -79,15 +78,7 @@ def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
 @pytest.mark.usefixtures("unpainted")
 def test_what_cannot_be_drawn_is_said_in_the_figure_and_by_the_command(tmp_path, capsys):
     values = {"A": [[1.0, 0.5]] * 4, "never": [[0.1] * 2] + [[np.nan] * 2] * 3}
-    rounds = {
-        ("P", label): {"t": [1, 100], "simple_regret": settings}
-        for label, settings in values.items()
-    }
-    cells = {
-        pair: {"simple_regret": np.array(settings["simple_regret"])[:, -1]}
-        for pair, settings in rounds.items()
-    }
-    run = make(tmp_path / "run", cells, seeds=range(4), rounds=rounds)
+    run = make_curves(tmp_path / "run", values)
     line = [
         "figures",
         str(run),

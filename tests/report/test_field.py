@@ -5,7 +5,6 @@ shard names pairs that there are.
 import hashlib
 import json
 import re
-import zipfile
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,6 @@ from analysis.folders import PUBLISHED
 from cbobench import resources
 from cbobench.cli import main
 from cbobench.replay.replay import Outcome, Replay
-from cbobench.report.load import Run
 from cbobench.results.provenance import DISTRIBUTIONS
 from cbobench.stats.paired_tests import holm, signed_rank
 from tests.report.made import make
@@ -222,44 +220,7 @@ def test_spreads_are_those_of_the_tables(measured_data):
         assert spread == pytest.approx(means.std(ddof=0), rel=1e-5)
 
 
-def test_the_page_says_by_which_settings_the_theory_played():
-    pages = [field_page.FOLDER / f"{name}.md" for name in ("low_theory", "noisy")]
-    page = " ".join(" ".join(path.read_text(encoding="utf-8") for path in pages).split())
-    theory, noisy = ([Run(shards.bundle_of(name))] for name in ("low-theory", "noisy-ours"))
-    letter = (
-        "Not by the letter of the papers: every width β is multiplied by 0.2 (`beta_scale`); B "
-        "and G are the suprema "
-        "of |f| and |g| over the box (`sup`), where theorems ask for norms."
-    )
-    assert page.count(letter) == 2
-    assert field_shards.describe_settings(noisy).startswith(letter)
-    message = field_shards.describe_settings(theory).removeprefix(letter)
-    assert message.startswith(
-        " The noise variance λ of the models is set to 0.0001 in `admmbo`, `ckb-ucb`, "
-    )
-    assert "By the letter" not in page
-
-
-def test_the_prose_has_no_numbers_of_its_own():
-    names = r"`[^`]*`|\b(keane|ackley|ridge)-\d+|\bf5\b"
-    assert (
-        re.findall(r".*\d.*", re.sub(names, "", field_page.FRONT.read_text(encoding="utf-8"))) == []
-    )
-    for section in field_groups.GROUPS.values():
-        assert not re.search(r"\d", section.title + section.words), section.title
-
-
 def test_a_work_tree_with_changes_is_seen():
-    """Of every bundle, from its file alone."""
-    for bundle in BUNDLES:
-        with zipfile.ZipFile(bundle) as archive:
-            calls = json.loads(archive.read("run.json"))["invocations"]
-        group = field_groups.page_of(field_groups.group_of(bundle.stem))
-        page = (field_page.FOLDER / f"{group}.md").read_text(encoding="utf-8")
-        (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{bundle.stem}`]")]
-        assert ("with changes" in row) == any(call["dirty"] for call in calls), bundle.stem
-        changed = len(re.findall(r"^\| \[.* with changes", page, flags=re.M))
-        assert (f"{changed} of " in page and "*with changes*" in page) == (changed > 0)
     calls = [
         {"commit": 40 * "a", "dirty": False},
         {"commit": 40 * "a", "dirty": True},

@@ -230,25 +230,6 @@ def test_the_command_takes_a_horizon(extended, capsys):
         cbobench.compare(extended_run, horizon="all", ranks=True)
 
 
-def test_what_is_not_compared_of_two_runs_is_said_though_others_have_its_horizon(tmp_path):
-    """One problem is extended: T = 8 is compared of the other one."""
-    suite = {
-        "suite": "part",
-        "seeds": 2,
-        "problems": ["gramacy", "gardner-1"],
-        "algorithms": ["random"],
-    }
-    before = cbobench.run(suite | {"horizon": 8}, out=tmp_path / "part", cpus=0)
-    after = cbobench.run(suite | {"horizon": 8}, out=tmp_path / "after", cpus=0)
-    message = "not compared: T = 8, as it is not the latest of"
-    assert message not in str(cbobench.compare(before, after, metric="R"))
-    before = cbobench.run(
-        suite | {"horizon": 12, "problems": ["gramacy"]}, out=tmp_path / "part", cpus=0
-    )
-    assert message in str(cbobench.compare(before, after, metric="R"))
-    assert message not in str(cbobench.compare(before, after, metric="R", horizon=8))
-
-
 def test_two_runs_are_compared_at_the_latest_horizon_of_the_first(extended):
     alone, extended_run = extended
     for arguments, latest in (({}, 30), ({"horizon": 25}, 25)):

@@ -247,7 +247,6 @@ def test_what_is_no_run_is_refused():
             "only is 3; give a glob over problem/algorithm, such as 'rkhs-1d/",
         ),
         (cbobench.compare, {"by": "algorithm", "ranks": True}, "leave by out"),
-        (cbobench.compare, {"by": "algorithm", "profile": True}, "leave by out"),
         (cbobench.compare, {"against": 3}, "against is 3; give a name"),
         (cbobench.load_rounds, {"columns": [3]}, "columns is .3.; give a name, or a list of names"),
     ],

@@ -78,15 +78,6 @@ def test_the_best_design_is_the_first_of_best_that_is_feasible(half, capsys):
     assert f"best: x_1 {feasible['x_1']:.6g}" in capsys.readouterr().out
 
 
-def test_functions_that_differ_by_seed_have_no_best_design(tmp_path, capsys):
-    suite = {
-        "suite": "s", "horizon": 5, "seeds": 2, "problems": ["rkhs-1d"], "algorithms": ["random"],
-    }  # fmt: skip
-    cbobench.run(suite, out=tmp_path / "run", cpus=0)
-    assert main(["status", str(tmp_path / "run"), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["best"] == []
-
-
 @dataclass(kw_only=True)
 class Slow(Simulator):
     source = about = "a test"

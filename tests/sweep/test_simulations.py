@@ -14,7 +14,6 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.problems import simulator
 from cbobench.problems.simulators import simulator
 from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results import simulations
