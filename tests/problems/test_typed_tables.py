@@ -116,7 +116,7 @@ WRONG = {
     "log": ({"log": ["time"]}, "inputs has types, which say what log does; leave log out"),
     "text": (
         {"inputs": TYPES | {"base": {"int": [0, 5]}}},
-        r"input 'base' holds text, such as 'b0', .* {choice: \[",
+        r"column 'base' holds text, such as 'b0'; .* {choice: \[",
     ),
     "range": (
         {"inputs": TYPES | {"heat": {"int": [30, 60]}}},

@@ -178,7 +178,10 @@ WRONG = [
         "suite.yaml:5: stocks: no feasible action",
     ),
     (("rkhs-1d: {h: 0.25}", "stocks"), "fin.csv .* is not in"),
-    (("rkhs-1d: {h: 0.25}", "table: {rows: none.csv}"), "none.csv' does not exist"),
+    (
+        ("rkhs-1d: {h: 0.25}", "table: {layout: readings, rows: none.csv}"),
+        "none.csv' does not exist",
+    ),
     (("problems:", "problems: ["), "not valid YAML"),
     (("seeds: 3", "seeds: [3"), "suite.yaml:3:8: not valid YAML: this bracket is not closed"),
     (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 ASIDE = "take it out of inputs (it then stands in ignore, unless that is rest)"
 ROUNDED = 1e-13  # of the largest value: values that differ by less are equal
+CATEGORIES = (str, int, float, Decimal, datetime.date)
 # covariances of 10,000 configurations take two to three minutes with so many
 MOST_COORDINATES = 1000
-MAX_SCALE_RATIO = 100.0  # columns whose scales differ by more are hardly readings of one thing
 
 
 def compose(names: Any) -> Any:
@@ -64,11 +64,6 @@ def is_numeric(column: pd.Series) -> bool:
     return bool(types.is_numeric_dtype(column) and not types.is_complex_dtype(column))
 
 
-def texts(frame: pd.DataFrame) -> list[str]:
-    """Names of columns that are not numeric."""
-    return [name for name in frame.columns if not is_numeric(frame[name])]
-
-
 def numbers(
     frame: pd.DataFrame,
     source: str,
@@ -76,7 +71,7 @@ def numbers(
     fix: str = "fill or drop them",
     fix_text: str = "leave it out with ignore: [{name}]",
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Columns of numbers as an array (rows, columns).
+    """Columns of numbers, or of texts that are numbers, as an array (rows, columns).
 
     Args:
         gaps: whether entries may be missing or infinite, which are then NaN.
@@ -88,26 +83,32 @@ def numbers(
         Misuse: a column of text, entries that are missing, infinite or beyond 1e100, or whole
             numbers that no float64 holds.
     """
-    for name in texts(frame):
-        row, text = find_text(frame[name])
+    import pandas as pd
+
+    columns = {
+        name: column if is_numeric(column) else pd.to_numeric(column.astype(str), errors="coerce")
+        for name, column in frame.items()
+    }
+    read = pd.DataFrame(columns)
+    values = read.to_numpy(dtype=np.float64, na_value=np.nan)
+    for row, column in np.argwhere(np.isnan(values) & frame.notna().to_numpy())[:1].tolist():
+        name = frame.columns[column]
         otherwise = fix_text.format(name=name, place=f"row {row + 1}")
         raise Misuse(
-            f"{source}: column {show(name)} holds text, such as {show(text)}; make numbers of "
-            f"it, or {otherwise}"
+            f"{source}: column {show(name)} holds text, such as "
+            f"{show(str(frame.iat[row, column]))}; make numbers of it, or {otherwise}"
         )
-    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
     broken = ~(np.abs(values) < LARGEST) & ~(np.isnan(values) & gaps)
-    if broken.any():
-        row, column = (int(i) for i in np.argwhere(broken)[0])
+    for row, column in np.argwhere(broken)[:1].tolist():
         kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
         raise Misuse(
             f"{source} holds {int(broken.sum())} {kind}, the first in column "
             f"{show(frame.columns[column])}, row {row + 1}; {fix}"
         )
     for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
-        whole: Any = frame.iat[row, column]
+        whole: Any = read.iat[row, column]
         kept = int(values[row, column])
         if int(whole) != kept:
             raise Misuse(
@@ -116,30 +117,6 @@ def numbers(
                 "constant from the column, or write it in larger units"
             )
     return values
-
-
-def as_numbers(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
-    """The columns, with numbers for the texts of those named that hold nothing else: a category may
-    have a bound.
-    """
-    import pandas as pd
-
-    held = [name for name in names if name in frame.columns]
-    columns = {name: pd.to_numeric(frame[name], errors="coerce") for name in held}
-    return frame.assign(
-        **{name: column for name, column in columns.items() if column.notna().all()}
-    )
-
-
-def find_text(column: pd.Series) -> tuple[int, str]:
-    """The row of the first text in a column that is no number, and the text; of a column of such,
-    its first value.
-    """
-    import pandas as pd
-
-    numbers = pd.to_numeric(column.astype(str), errors="coerce").notna()
-    row = int((~numbers & column.notna()).to_numpy().argmax())
-    return row, column.astype(str).iloc[row]
 
 
 def refuse_unnamed(frame: pd.DataFrame, source: str) -> None:
@@ -163,44 +140,6 @@ def numeric(frame: pd.DataFrame, source: str) -> pd.DataFrame:
 
     refuse_unnamed(frame, source)
     return pd.DataFrame(numbers(frame, source), columns=frame.columns)
-
-
-def refuse_ambiguous(frame: pd.DataFrame, source: str) -> None:
-    """Raises `Misuse` if rows may be readings or configurations, and shows how to state either."""
-    why = describe_ambiguity(frame)
-    if why:
-        n, names = len(frame), list(frame.columns)
-        first_names = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-        raise Misuse(
-            f"{source} may be either of two things, as {why}: write layout: readings for {n} "
-            f"readings of {len(names)} "
-            f"arms ({first_names}) that share a threshold, or layout: configurations with "
-            "inputs: [columns], "
-            f"objective: column, constraints: {{column: {{at_most: number}}}} for {n} measured "
-            "configurations"
-        )
-
-
-def describe_ambiguity(frame: pd.DataFrame) -> str:
-    """Why columns of numbers do not look like readings of one thing, or ''."""
-    values = frame.to_numpy(dtype=np.float64)
-    size = np.abs(values).max(axis=0)
-    if (size > 0).any() and size.max() > MAX_SCALE_RATIO * size[size > 0].min():
-        low, high = (
-            frame.columns[int(i)]
-            for i in (np.where(size > 0, size, np.inf).argmin(), size.argmax())
-        )
-        return (
-            f"the scales of {show(high)} and {show(low)} differ by more than a hundred "
-            f"({size.max():.3g} against {size[size > 0].min():.3g})"
-        )
-    for name, column in zip(frame.columns, values.T, strict=True):
-        levels = len(np.unique(column))
-        if np.array_equal(column, column.round()) and 2 <= levels <= len(column) / 2:
-            return (
-                f"column {show(name)} takes {levels} whole values only, as a grid of settings does"
-            )
-    return ""
 
 
 def coordinates(
@@ -230,7 +169,15 @@ def coordinates(
             f"input {show(frame.columns[int(np.argmax(widths))])}; allowed: {MOST_COORDINATES:,}; "
             f"write rare categories alike, such as other, or {ASIDE}"
         )
-    refuse_constant([name for name in frame.columns if name not in one_hot], frame, source)
+    constant = [
+        f"{show(name)} is {write_number(float(frame[name].iloc[0]))}"
+        for name in frame.columns
+        if name not in one_hot and is_numeric(frame[name]) and frame[name].nunique(False) == 1
+    ]
+    if constant:
+        raise Misuse(
+            f"{source}: input {list_names(constant, 20)} in every row, which tells nothing; {ASIDE}"
+        )
     parts = [
         categories(frame[name])
         if name in one_hot
@@ -264,32 +211,27 @@ def category_values(column: pd.Series, source: str) -> list[str]:
         Misuse: a blank, unprintable text, or what is no word and no number, such as a list or
             bytes.
     """
-    import pandas as pd
 
-    # A column has few categories and many rows: a text is checked once.
-    values, valid_texts = column.tolist(), set[str]()
-
-    def place(row: int) -> str:  # asked for messages only: it reads the file again
+    def place(row: int) -> str:
         return f"{source}: input {show(column.name)}, row {row + 1}"
 
+    values, is_missing = column.tolist(), column.isna().tolist()
+    texts = [str(value) for value in values]
     for row, value in enumerate(values):
-        if isinstance(value, str) and value in valid_texts:
-            continue
-        if (pd.api.types.is_scalar(value) and pd.isna(value)) or not str(value).strip():
+        if is_missing[row] or not texts[row].strip():
             raise Misuse(
                 f"{place(row)} is blank; write a category there, such as none, or leave the row out"
             )
-        if not isinstance(value, str | int | float | Decimal | datetime.date):
+        if not isinstance(value, CATEGORIES):
             raise Misuse(
                 f"{place(row)} is {show(value)} ({type(value).__name__}), which is no category; "
                 f"write text or numbers in its place, or {ASIDE}"
             )
-        # What is shown in tables and typed into suites must be the text itself.
-        values[row] = text = str(value)
+    # What is shown in tables and typed into suites must be the text itself.
+    for text in dict.fromkeys(texts):
         if printable(text) != text:
-            refuse_strange(text, f"{place(row)},", lines=True)
-        valid_texts.add(text)
-    return values
+            refuse_strange(text, f"{place(texts.index(text))},", lines=True)
+    return texts
 
 
 def encode_categories(which: Any, count: int) -> Array:
@@ -320,19 +262,6 @@ def units_of(values: Array) -> Array:
 def find_firsts(widths: Sequence[int]) -> NDArray[np.intp]:
     """Return the first coordinate of every input, of which each has that many."""
     return np.asarray(np.cumsum([0, *widths[:-1]]), dtype=np.intp)
-
-
-def refuse_constant(names: Iterable[str], frame: pd.DataFrame, source: str) -> None:
-    """Raises `Misuse` for all inputs at once that are one number in every row."""
-    constant = [
-        f"{show(name)} is {write_number(float(frame[name].iloc[0]))}"
-        for name in names
-        if is_numeric(frame[name]) and frame[name].nunique(dropna=False) == 1
-    ]
-    if constant:
-        raise Misuse(
-            f"{source}: input {list_names(constant, 20)} in every row, which tells nothing; {ASIDE}"
-        )
 
 
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:

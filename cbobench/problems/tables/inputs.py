@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,9 +26,8 @@ from cbobench.problems.tables.columns import (
     ASIDE,
     encode_categories,
     find_firsts,
-    find_text,
     is_number,
-    is_numeric,
+    numbers,
     write_number,
 )
 
@@ -461,20 +460,13 @@ class InputColumns:
             if t.kind == "choice":
                 levels = _find_choices(t, cells, source)
                 # The order in which `categories` makes coordinates of them.
-                axes.append(
-                    InputType(
-                        t.name,
-                        t.kind,
-                        t.low,
-                        t.high,
-                        choices=tuple(levels[k] for k in sorted(levels)),
-                    )
-                )
+                axes.append(replace(t, choices=tuple(levels[text] for text in sorted(levels))))
                 columns.append([levels[text] for text in cells])
             else:
-                numbers = [int(value) if t.kind == "int" else float(value) for value in cells]
-                axes.append(InputType(t.name, t.kind, min(numbers), max(numbers), t.log))
-                columns.append(numbers)
+                kind = int if t.kind == "int" else float
+                values = [kind(value) for value in cells]
+                axes.append(replace(t, low=min(values), high=max(values)))
+                columns.append(values)
         configurations = (
             dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)
         )
@@ -487,28 +479,18 @@ class InputColumns:
         for t in self.types:
             if t.kind == "choice":
                 continue
-            label, column = f"{source}: input {show(t.name)}", frame[t.name]
-            if not is_numeric(column):
-                fix = f"write {{choice: [values]}} if these are categories, or {ASIDE}"
+            fix_text = f"write {{{{choice: [values]}}}} if these are categories, or {ASIDE}"
+            values = numbers(frame[[t.name]], source, gaps=True, fix_text=fix_text)[:, 0]
+            outside = (values < t.low) | (values > t.high)
+            broken = (values != np.round(values)) & ~np.isnan(values) & (t.kind == "int")
+            for row in np.flatnonzero(outside | broken)[:1].tolist():
+                fix = f"inputs allows {t.range}; widen it"
+                if broken[row]:
+                    fix = "inputs says int; write float there"
                 raise Misuse(
-                    f"{label} holds text, such as {show(find_text(column)[1])}, but inputs says "
-                    f"{t.kind}; {fix}"
+                    f"{source}: input {show(t.name)}, row {row + 1} is "
+                    f"{write_number(values[row])}, but {fix}, or leave the row out"
                 )
-            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            for outside, fix in (
-                ((values < t.low) | (values > t.high), f"inputs allows {t.range}; widen it"),
-                (
-                    (values != np.round(values)) & (t.kind == "int"),
-                    "inputs says int; write float there",
-                ),
-            ):
-                rows = np.flatnonzero(outside & ~np.isnan(values))
-                if len(rows):
-                    place = f"row {rows[0] + 1}"
-                    raise Misuse(
-                        f"{label}, {place} is {write_number(values[rows[0]])}, but {fix}, or "
-                        "leave the row out"
-                    )
 
 
 def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str, Any]:

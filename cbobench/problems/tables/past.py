@@ -17,7 +17,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Problem
 from cbobench.problems.data import sha256
-from cbobench.problems.tables.columns import as_numbers, compose, is_number, numbers
+from cbobench.problems.tables.columns import compose, is_number, numbers
 from cbobench.problems.tables.read import read_frame
 from cbobench.words import count_noun, list_names
 
@@ -105,7 +105,7 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
     box = problem.actions if isinstance(problem.actions, Box) else None
     numeric = [name for name in needed if name not in inputs or box is not None]
     fix_text = f"{FIX} (the first: {{place}})"
-    values = numbers(as_numbers(frame[numeric], numeric), source, fix=FIX, fix_text=fix_text)
+    values = numbers(frame[numeric], source, fix=FIX, fix_text=fix_text)
     measured = dict(zip(numeric, values.T, strict=True))
     actions: Actions
     if box is None:

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cbobench.errors import Misuse, one_line, show
-from cbobench.problems.tables.columns import compose, is_number, numeric, texts
+from cbobench.problems.tables.columns import compose, is_number, is_numeric, numeric
 from cbobench.words import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
 
 csv.field_size_limit(2**31 - 1)  # of characters: a column of logs is left out, but read
+NUMBERS = ("decimal", "boolean", "empty")
+"""Kinds of objects that are numbers but for their type: of Booleans with nulls, of nulls alone."""
 SEPARATORS = ",;\t|"
 FORM = "a CSV has a header, as many values in every line as that has names, and no comments"
 
@@ -68,10 +70,9 @@ def _read_parquet(file: Path, source: str, categories: Collection[str]) -> pd.Da
 
     _refuse_repeated(source, read_schema(file).names)
     frame = pd.read_parquet(file)
-    for name in texts(frame):
-        # Objects that are numbers but for their type: decimals, Booleans with nulls, nulls alone.
+    for name in frame.columns:
         kind = pd.api.types.infer_dtype(frame[name], skipna=True)
-        if kind in ("decimal", "boolean", "empty") and compose(name) not in categories:
+        if kind in NUMBERS and not is_numeric(frame[name]) and compose(name) not in categories:
             frame[name] = frame[name].astype("float64")
     return frame
 

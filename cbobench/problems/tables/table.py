@@ -16,13 +16,11 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.data import Site, sha256
 from cbobench.problems.tables.columns import (
-    as_numbers,
     category_values,
     compose,
     coordinates,
     numbers,
     numeric,
-    refuse_ambiguous,
     refuse_unnamed,
 )
 from cbobench.problems.tables.configurations import (
@@ -138,7 +136,7 @@ class UserTable(FromFiles):
     stated_facts = ("finite", "any", "varies", "varies")
 
     layout: Literal["readings", "configurations"] | None = param(
-        None, "what the rows are; null: as the other parameters say, where the file leaves no doubt"
+        None, "what the rows are; null: as the other parameters say"
     )
     rows: str | None = param(
         None, "the file: one row per reading or per configuration, with a header"
@@ -211,7 +209,13 @@ class UserTable(FromFiles):
         for name in OF_COLUMNS:
             setattr(self, name, compose(getattr(self, name)))
         layout = self.arranged
-        alien = {"readings": OF_CONFIGURATIONS, "configurations": OF_READINGS}.get(layout or "", ())
+        if layout is None:
+            raise Misuse(
+                "layout is left out, and rows may be either of two things; write layout: readings "
+                "for readings of arms that share a threshold, or layout: configurations with "
+                "inputs: [columns], objective: column, constraints: {column: {at_most: number}}"
+            )
+        alien = {"readings": OF_CONFIGURATIONS, "configurations": OF_READINGS}[layout]
         blank = type(self)()
         for name in alien:
             if getattr(self, name) != getattr(blank, name):
@@ -281,8 +285,6 @@ class UserTable(FromFiles):
             )
             for name, frame in frames.items()
         }
-        if self.arranged is None:
-            refuse_ambiguous(tables["rows"], sources["rows"])
         self.played = self._readings(tables)
 
     def _covariance(self, frames: dict[str, pd.DataFrame], n: int, noun: str) -> Array | None:
@@ -349,7 +351,7 @@ class UserTable(FromFiles):
         )
         fix_text = "leave blank what failed (the first: {place})" if gaps else fix_text
         values = numbers(
-            as_numbers(frame[list(dict.fromkeys(columns))], typed.one_hot),
+            frame[list(dict.fromkeys(columns))],
             source,
             gaps,
             fix,
