@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,16 @@ from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 Everywhere = Shown
 Law = Literal["gaussian", "uniform", "student-t", "pareto"]
 DELAY = "mean of independent Poisson delays of f and each g; null: told at once"
+
+
+def noise_on(deviation: float, what: str) -> Any:
+    """A parameter: the noise on something."""
+    return param(deviation, f"standard deviation of the noise on {what}", at_least=0.0)
+
+
+def lengthscale_of(default: float) -> Any:
+    """The parameter `lengthscale`, on coordinates in the unit cube."""
+    return param(default, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
 
 
 def noise_law(law: Law, tail: float) -> Sampler:

@@ -18,7 +18,7 @@ import numpy as np
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.channels import Law, TwoLaws, noise_law
+from cbobench.problems.channels import Law, TwoLaws, noise_law, noise_on
 from cbobench.problems.formulas.box import BoxProblem, Reference
 from cbobench.rng import Draws, Streams
 
@@ -65,10 +65,8 @@ class RateAllocation(BoxProblem):
         "budget"
     )
 
-    noise_f: float = param(
-        0.2, "standard deviation of the noise on f, the sum of four errors", at_least=0.0
-    )
-    noise_g: float = param(0.0, "standard deviation of the noise on g", at_least=0.0)
+    noise_f: float = noise_on(0.2, "f, the sum of four errors")
+    noise_g: float = noise_on(0.0, "g")
     law: Law = param("gaussian", "law of the noise on f, scaled to its standard deviation R")
     law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")
 

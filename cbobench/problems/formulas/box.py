@@ -18,7 +18,7 @@ from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Inputs, Objective
-from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.problems.channels import Everywhere, FeedbackModel, lengthscale_of, noise_on
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import settled_formula
@@ -86,14 +86,12 @@ class BoxProblem(FeedbackModel):
     or where the optimum is known by construction.
     """
 
-    noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
-    noise_g: float = param(0.1, "standard deviation of the noise on every g_j", at_least=0.0)
+    noise_f: float = noise_on(0.1, "f")
+    noise_g: float = noise_on(0.1, "every g_j")
     kernel: StationaryName = param(
         "se", "kernel of the learners' models, on the box scaled to the unit cube"
     )
-    lengthscale: float = param(
-        0.2, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
-    )
+    lengthscale: float = lengthscale_of(0.2)
     candidates: int = param(
         1024,
         "points at which acquisition functions are first evaluated, where no mesh takes their "
@@ -340,12 +338,7 @@ def longer(d: int) -> Any:
     Two random points of the unit cube are √(d/6) apart, so that a constant lengthscale makes of the
     kernel white noise.
     """
-    return param(
-        round(0.3 * math.sqrt(d), 2),
-        "its lengthscale, in units of the sides",
-        at_least=1e-4,
-        at_most=1e4,
-    )
+    return lengthscale_of(round(0.3 * math.sqrt(d), 2))
 
 
 def define(

@@ -11,12 +11,12 @@ They are here because the collection has them, and each says so in `about`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy import square
 
 from cbobench.gp.kernels import Array
-from cbobench.params import param
+from cbobench.problems.channels import noise_on
 from cbobench.problems.formulas.box import define, join, read_numbers, read_rows, split
 from cbobench.problems.formulas.high_dimensional import define_keane
 from cbobench.problems.formulas.literature import PublishedProblem
@@ -25,19 +25,12 @@ CEC = "Liang et al. (2006), CEC 2006"
 SEEN = "looked at when the step to the boundary was chosen"
 
 
-def without_noise(what: str) -> Any:
-    """The parameter of the noise on something: none, which is the standard of this collection."""
-    return param(
-        0.0, f"standard deviation of the noise on {what}, in the units played", at_least=0.0
-    )
-
-
 @dataclass(kw_only=True)
 class HeldOut(PublishedProblem):
     """Base: published, and without noise."""
 
-    noise_f: float = without_noise("f")
-    noise_g: float = without_noise("every g_j")
+    noise_f: float = noise_on(0.0, "f, in the units played")
+    noise_g: float = noise_on(0.0, "every g_j, in the units played")
 
 
 @define(
@@ -87,8 +80,8 @@ cec_g2 = define_keane(
     source=f"{CEC}, g02: Keane (1994), 20 dimensions",
     about="20-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
     "one is active",
-    noise_f=without_noise("f"),
-    noise_g=without_noise("every g_j"),
+    noise_f=noise_on(0.0, "f, in the units played"),
+    noise_g=noise_on(0.0, "every g_j, in the units played"),
     __doc__="""Problem g02 of CEC 2006: Keane's bump in 20 dimensions, as `keane-10`.
 
     The family is that of `keane-10`, which has been shown before; these 20
@@ -148,8 +141,8 @@ def cec_g6(x: Array) -> Array:
     """
     a, b = split(x)
     p, q = a - 10, b - 20
-    outside = 100 - (a - 5) * (a - 5) - (b - 5) * (b - 5)
-    inside = (a - 6) * (a - 6) + (b - 5) * (b - 5) - 82.81
+    outside = 100 - square(a - 5) - square(b - 5)
+    inside = square(a - 6) + square(b - 5) - 82.81
     return join(-(p * p * p + q * q * q), outside, inside)
 
 
@@ -180,17 +173,17 @@ def cec_g7(x: Array) -> Array:
     Published: 24.30620907.
     """
     a, b, c, d, e, f, g, h, i, j = split(x)
-    cost = a * a + b * b + a * b - 14 * a - 16 * b + (c - 10) * (c - 10) + 45
-    cost = cost + 4 * (d - 5) * (d - 5) + (e - 3) * (e - 3) + 2 * (f - 1) * (f - 1) + 5 * g * g
-    cost = cost + 7 * (h - 11) * (h - 11) + 2 * (i - 10) * (i - 10) + (j - 7) * (j - 7)
+    cost = a * a + b * b + a * b - 14 * a - 16 * b + square(c - 10) + 45
+    cost = cost + 4 * square(d - 5) + square(e - 3) + 2 * square(f - 1) + 5 * g * g
+    cost = cost + 7 * (h - 11) * (h - 11) + 2 * square(i - 10) + square(j - 7)
     rules = [
         4 * a + 5 * b - 3 * g + 9 * h - 105,
         10 * a - 8 * b - 17 * g + 2 * h,
         -8 * a + 2 * b + 5 * i - 2 * j - 12,
-        3 * (a - 2) * (a - 2) + 4 * (b - 3) * (b - 3) + 2 * c * c - 7 * d - 120,
-        5 * a * a + 8 * b + (c - 6) * (c - 6) - 2 * d - 40,
-        a * a + 2 * (b - 2) * (b - 2) - 2 * a * b + 14 * e - 6 * f,
-        0.5 * (a - 8) * (a - 8) + 2 * (b - 4) * (b - 4) + 3 * e * e - f - 30,
+        3 * (a - 2) * (a - 2) + 4 * square(b - 3) + 2 * c * c - 7 * d - 120,
+        5 * a * a + 8 * b + square(c - 6) - 2 * d - 40,
+        a * a + 2 * square(b - 2) - 2 * a * b + 14 * e - 6 * f,
+        0.5 * square(a - 8) + 2 * square(b - 4) + 3 * e * e - f - 30,
         -3 * a + 6 * b + 12 * (i - 8) * (i - 8) - 7 * j,
     ]
     return join(-cost, *rules)
@@ -220,7 +213,7 @@ def cec_g8(x: Array) -> Array:
     a, b = split(x)
     wave = 2 * np.pi * np.sinc(2 * a)  # sin(2πa) / a, also at 0
     f = wave * wave * wave * np.sin(2 * np.pi * b) / np.maximum(a + b, 1e-300)
-    return join(f, a * a - b + 1, 1 - a + (b - 4) * (b - 4))
+    return join(f, a * a - b + 1, 1 - a + square(b - 4))
 
 
 @define(
@@ -249,7 +242,7 @@ def cec_g9(x: Array) -> Array:
     """
     a, b, c, d, e, f, g = split(x)
     aa, bb, cc, ee, gg = a * a, b * b, c * c, e * e, g * g
-    cost = (a - 10) * (a - 10) + 5 * (b - 12) * (b - 12) + cc * cc + 3 * (d - 11) * (d - 11)
+    cost = square(a - 10) + 5 * (b - 12) * (b - 12) + cc * cc + 3 * (d - 11) * (d - 11)
     cost = cost + 10 * ee * ee * ee + 7 * f * f + gg * gg - 4 * f * g - 10 * f - 8 * g
     rules = [
         2 * aa + 3 * bb * bb + c + 4 * d * d + 5 * e - 127,

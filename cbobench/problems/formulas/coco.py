@@ -21,6 +21,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
+from cbobench.problems.channels import lengthscale_of, noise_on
 from cbobench.problems.formulas.box import BoxProblem, Reference, pointwise
 from cbobench.registry import tell_install
 
@@ -98,13 +99,9 @@ class Coco(BoxProblem):
     )
     dimension: Literal[2, 3, 5, 10, 20, 40] = param(2, "d")
     instance: int = param(1, "number of COCO's instance", at_least=1, at_most=15)
-    noise_f: float = param(0.0, "standard deviation of the noise on f; COCO has none", at_least=0.0)
-    noise_g: float = param(
-        0.0, "standard deviation of the noise on every g_j; COCO has none", at_least=0.0
-    )
-    lengthscale: float = param(
-        0.5, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
-    )
+    noise_f: float = noise_on(0.0, "f; COCO has none")
+    noise_g: float = noise_on(0.0, "every g_j; COCO has none")
+    lengthscale: float = lengthscale_of(0.5)
 
     @classmethod
     def facts(cls) -> dict[str, str]:

@@ -28,6 +28,7 @@ import numpy as np
 
 from cbobench.gp.kernels import Array
 from cbobench.params import param
+from cbobench.problems.channels import noise_on
 from cbobench.problems.formulas.box import (
     BoxProblem,
     define,
@@ -64,12 +65,8 @@ class PublishedProblem(BoxProblem):
     noise.
     """
 
-    noise_f: float = param(
-        0.01, "standard deviation of the noise on f, in the units played", at_least=0.0
-    )
-    noise_g: float = param(
-        0.01, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
-    )
+    noise_f: float = noise_on(0.01, "f, in the units played")
+    noise_g: float = noise_on(0.01, "every g_j, in the units played")
     scaled: bool = param(
         True, "shift f to mean 0, divide f and every g_j by their standard deviations over the box"
     )
@@ -162,20 +159,16 @@ def hartmann_4(x: Array) -> Array:
 
 def noise_near(deviation: float) -> Any:
     """The parameter `noise_f`: 5 % of f's spread near the optimum."""
-    about = (
-        "standard deviation of the noise on f, in the units played; the default is 5 % of f's "
-        "spread near the optimum"
+    return noise_on(
+        deviation, "f, in the units played; the default is 5 % of f's spread near the optimum"
     )
-    return param(deviation, about, at_least=0.0)
 
 
 @dataclass(kw_only=True)
 class Design(PublishedProblem):
     """Base of the designs: published, and with less noise."""
 
-    noise_g: float = param(
-        0.001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
-    )
+    noise_g: float = noise_on(0.001, "every g_j, in the units played")
 
 
 @define(
@@ -229,9 +222,7 @@ def pressure_vessel(x: Array) -> Array:
     how=(
         "multistart SLSQP with exact derivatives; stresses, weld against beam and buckling active"
     ),
-    noise_g=param(
-        0.0001, "standard deviation of the noise on every g_j, in the units played", at_least=0.0
-    ),
+    noise_g=noise_on(0.0001, "every g_j, in the units played"),
 )
 def welded_beam(x: Array) -> Array:
     """Price of a welded beam: height and length of the weld, height and thickness of the beam

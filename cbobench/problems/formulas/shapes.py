@@ -7,6 +7,7 @@ the boundary was chosen, and says so in `about`. There is no noise unless a suit
 from __future__ import annotations
 
 import numpy as np
+from numpy import square
 
 from cbobench.gp.kernels import Array
 from cbobench.problems.formulas.box import define, join, read_rows, split
@@ -37,8 +38,8 @@ def mishra_bird(x: Array) -> Array:
     """
     a, b = split(x)
     p, q = 1 - np.cos(a), 1 - np.sin(b)
-    cost = np.sin(b) * np.exp(p * p) + np.cos(a) * np.exp(q * q) + (a - b) * (a - b)
-    return join(-cost, (a + 5) * (a + 5) + (b + 5) * (b + 5) - 25)
+    cost = np.sin(b) * np.exp(p * p) + np.cos(a) * np.exp(q * q) + square(a - b)
+    return join(-cost, square(a + 5) + square(b + 5) - 25)
 
 
 @define(

@@ -28,7 +28,7 @@ from cbobench.problems.base import (
     Shown,
     choose_seed_set,
 )
-from cbobench.problems.channels import FeedbackModel, noise_law
+from cbobench.problems.channels import FeedbackModel, noise_law, noise_on
 from cbobench.problems.tables.readings import unit_grid
 from cbobench.rng import Draws, Streams, generator, standard_normal
 
@@ -159,7 +159,7 @@ class ExpertGuidance(FeedbackModel):
         10, "outcomes of either side that a round's estimate rests on", at_least=2, at_most=200
     )
     bandwidth: float = param(1.0, "of the Gaussian kernel on outcomes", above=0.0)
-    noise_f: float = param(0.1, "standard deviation of the noise on f", at_least=0.0)
+    noise_f: float = noise_on(0.1, "f")
     kernel: StationaryName = param("se", "kernel of f, and of the learners' models")
     lengthscale: float = param(0.2, "its lengthscale", at_least=1e-4, at_most=1e4)
     full_information: bool = param(True, "show g_t(.) before acting")

@@ -20,7 +20,7 @@ from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Ability, Drawn
-from cbobench.problems.channels import Phased
+from cbobench.problems.channels import Phased, noise_on
 from cbobench.problems.formulas.box import BoxProblem, Formula, Reference
 
 
@@ -77,8 +77,8 @@ class DelayedPocket(FeasiblePocket):
     source = "Guo et al. (2022) 7"
     about = "the feasible pocket with feedback on f and g after independent Poisson delays"
 
-    noise_f: float = param(0.05**0.5, "standard deviation of the noise on f", at_least=0.0)
-    noise_g: float = param(0.05**0.5, "standard deviation of the noise on g", at_least=0.0)
+    noise_f: float = noise_on(0.05**0.5, "f")
+    noise_g: float = noise_on(0.05**0.5, "g")
     delay: float | None = param(
         15.0,
         "mean of independent Poisson delays of f and g; null: told at once",
@@ -129,8 +129,8 @@ class DriftingPocket(FeasiblePocket):
     source = "Guo et al. (2022) 7"
     about = "the feasible pocket, changing after rounds 100 and 300, with a dynamic optimum"
 
-    noise_f: float = param(0.05**0.5, "standard deviation of the noise on f", at_least=0.0)
-    noise_g: float = param(0.05**0.5, "standard deviation of the noise on g", at_least=0.0)
+    noise_f: float = noise_on(0.05**0.5, "f")
+    noise_g: float = noise_on(0.05**0.5, "g")
     first_change: int = param(100, "f and g change after this round", at_least=1)
     second_change: int = param(300, "and after this one, which comes later", at_least=2)
 

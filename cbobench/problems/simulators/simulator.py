@@ -27,7 +27,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
-from cbobench.problems.channels import DELAY, add_delays
+from cbobench.problems.channels import DELAY, add_delays, lengthscale_of
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -151,9 +151,7 @@ class Simulator(Problem):
     kernel: StationaryName = param(
         "matern52", "kernel of the learners' models, on the box scaled to the unit cube"
     )
-    lengthscale: float = param(
-        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
-    )
+    lengthscale: float = lengthscale_of(0.3)
     candidates: int = param(
         1024,
         "points at which acquisition functions are first evaluated",

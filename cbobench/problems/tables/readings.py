@@ -23,7 +23,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Channel, Drawn, Instances, Objective, Problem
-from cbobench.problems.channels import AdditiveNoise, PairedRows
+from cbobench.problems.channels import AdditiveNoise, PairedRows, lengthscale_of
 from cbobench.rng import Draws, Streams, standard_normal
 
 
@@ -187,9 +187,7 @@ class ReadingsProblem(Problem):
     kernel: StationaryName = param(
         "se", "kernel of the learners' models, on coordinates scaled to the unit cube"
     )
-    lengthscale: float = param(
-        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
-    )
+    lengthscale: float = lengthscale_of(0.3)
     scaled: bool = param(
         False, "shift f to mean 0, divide f and g by their standard deviations over the actions"
     )

@@ -14,6 +14,7 @@ from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
+from cbobench.problems.channels import lengthscale_of
 from cbobench.problems.data import Site, sha256
 from cbobench.problems.tables.columns import (
     category_values,
@@ -166,9 +167,7 @@ class UserTable(FromFiles):
     kernel: StationaryName = param(
         "matern52", "kernel of the learners' models on the inputs, unless covariance is given"
     )
-    lengthscale: float = param(
-        0.3, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4
-    )
+    lengthscale: float = lengthscale_of(0.3)
     scaled: bool = param(
         True, "shift f to mean 0, divide f and every g_j by their spread over the configurations"
     )
