@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems.base import (
@@ -28,7 +29,6 @@ from cbobench.problems.base import (
 )
 from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
-Everywhere = Shown
 Law = Literal["gaussian", "uniform", "student-t", "pareto"]
 DELAY = "mean of independent Poisson delays of f and each g; null: told at once"
 
@@ -88,7 +88,7 @@ class AdditiveNoise:
     """
 
     def __init__(
-        self, instances: Drawn, deviation: Array, draws: Draws, everywhere: Everywhere | None = None
+        self, instances: Drawn, deviation: Array, draws: Draws, everywhere: Shown | None = None
     ) -> None:
         self.instances = instances
         self.deviation = deviation
@@ -239,11 +239,20 @@ class FeedbackModel(Problem):
             abilities.discard("feedback at once")
         return frozenset(abilities)
 
-    def everywhere(self, instances: Drawn) -> Everywhere:
+    def everywhere(self, instances: Drawn) -> Shown:
         """Noise-free constraints at all actions (S, m, n), or at points (S, k, d) of a box."""
-        assert isinstance(instances, Instances)
-        g = instances.g
-        return lambda points: g
+        if isinstance(instances, Instances):
+            g = instances.g
+            return lambda points: g
+        box, replicates = self.actions, len(instances.noise)
+        assert isinstance(box, Box)
+
+        def at(points: Array | None) -> Array:
+            units = np.tile(box.candidates, (replicates, 1, 1)) if points is None else points
+            values = instances.values(1, box.scale(units).swapaxes(0, 1))
+            return values[..., 1:].transpose(1, 2, 0)
+
+        return at
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         everywhere = self.everywhere(instances) if self.full_information else None

@@ -18,7 +18,7 @@ from cbobench.gp.kernels import Array, StationaryName
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Inputs, Objective
-from cbobench.problems.channels import Everywhere, FeedbackModel, lengthscale_of, noise_on
+from cbobench.problems.channels import FeedbackModel, lengthscale_of, noise_on
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import settled_formula
@@ -314,19 +314,6 @@ class BoxProblem(FeedbackModel):
             reference.accuracy,
             None if reference.binds is None else np.full(replicates, reference.binds),
         )
-
-    def everywhere(self, instances: Drawn) -> Everywhere:
-        replicates = len(instances.noise)
-        if isinstance(self.actions, Finite):
-            return super().everywhere(instances)
-
-        def at(points: Array | None) -> Array:
-            units = (
-                self.box.candidates[None].repeat(replicates, axis=0) if points is None else points
-            )
-            return instances.values(1, self.box.scale(units))[..., 1:].swapaxes(1, 2)
-
-        return at
 
 
 P = TypeVar("P", bound=BoxProblem)

@@ -22,7 +22,7 @@ from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryNam
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
-from cbobench.problems.channels import Everywhere, FeedbackModel
+from cbobench.problems.channels import FeedbackModel
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula, settled_formula
 from cbobench.problems.reference import Optimum, search
@@ -430,17 +430,3 @@ class RKHSBox(FeedbackModel):
             redraws,
             solution.binds(ACCURACY),
         )
-
-    def everywhere(self, instances: Drawn) -> Everywhere:
-        assert isinstance(instances, SectionInstances)
-        replicates = len(instances.f_star)
-
-        def at(points: Array | None) -> Array:
-            units = (
-                self.actions.candidates[None].repeat(replicates, axis=0)
-                if points is None
-                else points
-            )
-            return instances.values(1, units.swapaxes(0, 1))[..., 1:].transpose(1, 2, 0)
-
-        return at
