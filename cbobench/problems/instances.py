@@ -366,13 +366,5 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise CellFailure(
                 f"{name}{list(place)} of the drawn instances is {values[place]:g}; it must be "
-                f"{ALLOWED[name]}"
+                f"{'at least 0, or infinite where unknown' if is_bound else 'finite'}"
             )
-
-
-ALLOWED = {
-    "f": "finite",
-    "g": "finite",
-    "norm": "at least 0, or infinite where unknown",
-    "noise": "at least 0, or infinite where unknown",
-}

@@ -34,7 +34,37 @@ AHEAD = 2**22  # values of draws of which some may not be needed
 
 
 @dataclass(kw_only=True)
-class RandomRKHS(FeedbackModel):
+class RandomFunctions(FeedbackModel):
+    """Base of random functions of the learners' kernel: which a seed draws, and their noise."""
+
+    kernel_is_known = True
+
+    noise: float | None = param(
+        None, "noise standard deviation R; null takes noise_share", above=0.0
+    )
+    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
+    instance: int | Literal["fresh", "fixed"] = param(
+        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
+    )
+
+    def choose_generators(
+        self, generators: Sequence[np.random.Generator]
+    ) -> Sequence[np.random.Generator]:
+        """What each replicate draws from: its own generator, or one of that `instance`."""
+        if self.instance == "fresh":
+            return generators
+        number = 0 if self.instance == "fixed" else int(self.instance)
+        return [generator(self.name, "fixed", number) for _ in generators]
+
+    def deviations(self, spread: Array) -> Array:
+        """R of functions whose largest and least values differ by `spread`, (S, 1 + m) both."""
+        if self.noise is None:
+            return np.sqrt(self.noise_share * spread)
+        return np.full_like(spread, self.noise)
+
+
+@dataclass(kw_only=True)
+class RandomRKHS(RandomFunctions):
     """f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1] and the grid's own points as supports.
 
     The constraint is g = -f + h B (`threshold`, B read as `h_of` says) or m functions drawn like f
@@ -50,8 +80,6 @@ class RandomRKHS(FeedbackModel):
     Chowdhury & Gopalan (2019) do, where B = 1.
     """
 
-    kernel_is_known = True
-
     constraint: Literal["threshold", "independent"] = param(
         "threshold", "g = -f + h B, or drawn like f"
     )
@@ -65,13 +93,6 @@ class RandomRKHS(FeedbackModel):
     )
     scaled: bool | Literal["min-max"] = param(
         False, "divide f, and an independent g, by its largest absolute value; min-max: from 0 to 1"
-    )
-    noise: float | None = param(
-        None, "noise standard deviation R; null takes noise_share", above=0.0
-    )
-    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
-    instance: int | Literal["fresh", "fixed"] = param(
-        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
     )
     seed_size: int = param(
         5, "how many random feasible actions a safe method may start from", at_least=1
@@ -91,22 +112,14 @@ class RandomRKHS(FeedbackModel):
             assert self.actions.features is not None  # raises where there are too many
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
-        if self.instance != "fresh":
-            number = 0 if self.instance == "fixed" else int(self.instance)
-            generators = [generator(self.name, "fixed", number) for _ in generators]
+        generators = self.choose_generators(generators)
         f, g, norm, redraws = (
             np.stack(part) for part in zip(*self._draw_all(generators), strict=True)
         )
         values = np.concatenate([f[:, None], g], axis=1)
         spread = values.max(axis=2) - values.min(axis=2)
-        noise = (
-            np.sqrt(self.noise_share * spread)
-            if self.noise is None
-            else np.full_like(spread, self.noise)
-        )
-        return Instances(
-            f, g, norm, noise, choose_seed_set(self.settle(g), self.seed_size, generators), redraws
-        )
+        seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
+        return Instances(f, g, norm, self.deviations(spread), seeds, redraws)
 
     def _draw_all(
         self, generators: Sequence[np.random.Generator]
@@ -320,7 +333,7 @@ class SectionInstances(Drawn):
 
 @PROBLEMS.register("rkhs-box")
 @dataclass(kw_only=True)
-class RKHSBox(FeedbackModel):
+class RKHSBox(RandomFunctions):
     """f and every g_j are Σ_i a_i k(., x_i) on [0, 1]^d, a_i uniform on [-1, 1], x_i uniform in the
     box.
 
@@ -336,7 +349,6 @@ class RKHSBox(FeedbackModel):
         "random RKHS functions on [0, 1]^d: f and m constraints in the kernel's space, norms exact"
     )
     stated_facts = ("box, any d", "any", "varies", "varies")
-    kernel_is_known = True
 
     d: int = param(2, "input dimension", at_least=1, at_most=6)
     m: int = param(1, "number of constraints", at_least=1, at_most=20)
@@ -345,13 +357,6 @@ class RKHSBox(FeedbackModel):
     )
     kernel: StationaryName = param("se", "kernel of f and g, and of the learners' models")
     lengthscale: float = param(0.2, "its lengthscale", at_least=0.05, at_most=1e4)
-    noise: float | None = param(
-        None, "noise standard deviation R; null takes noise_share", above=0.0
-    )
-    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
-    instance: int | Literal["fresh", "fixed"] = param(
-        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
-    )
     candidates: int = param(
         1024,
         "points at which acquisition functions are first evaluated, where no mesh takes their "
@@ -374,25 +379,14 @@ class RKHSBox(FeedbackModel):
         )
 
     def draw(self, generators: Sequence[np.random.Generator]) -> SectionInstances:
-        if self.instance != "fresh":
-            number = 0 if self.instance == "fixed" else int(self.instance)
-            instance = self._draw_one(generator(self.name, "fixed", number))
-            drawn = [instance for _ in generators]
-        else:
-            drawn = [self._draw_one(gen) for gen in generators]
+        drawn = [self._draw_one(gen) for gen in self.choose_generators(generators)]
         functions, points, f, norm, sup, spread, slater, redraws, binds = zip(*drawn, strict=True)
-        ranges = np.stack(spread)
-        noise = (
-            np.sqrt(self.noise_share * ranges)
-            if self.noise is None
-            else np.full_like(ranges, self.noise)
-        )
         return SectionInstances(
             functions=functions,
             points=np.stack(points),
             f_star=np.array(f),
             norm=np.stack(norm),
-            noise=noise,
+            noise=self.deviations(np.stack(spread)),
             sup=np.stack(sup),
             slater=np.array(slater),
             redraws=np.array(redraws, dtype=np.intp),

@@ -138,37 +138,14 @@ class Stocks(Recorded):
         return Table(prices.mean(axis=0), self.kernel(prices, "prices"), prices, names, None)
 
 
-STOCK_MEANS = {
-    "BA": 237.33,
-    "GS": 205.08,
-    "UNH": 191.33,
-    "MMM": 188.12,
-    "HD": 154.70,
-    "AAPL": 146.85,
-    "MCD": 142.55,
-    "IBM": 139.43,
-    "JNJ": 121.13,
-    "TRV": 119.15,
-    "UTX": 112.19,
-    "CAT": 110.00,
-    "V": 105.32,
-    "CVX": 104.87,
-    "DIS": 102.26,
-    "JPM": 87.04,
-    "AXP": 83.01,
-    "PG": 82.10,
-    "WMT": 78.84,
-    "XOM": 77.12,
-    "MSFT": 76.94,
-    "NKE": 62.28,
-    "MRK": 59.85,
-    "VZ": 47.31,
-    "KO": 41.94,
-    "INTC": 39.52,
-    "CSCO": 34.85,
-    "PFE": 34.08,
-    "GE": 20.04,
-}
+STOCKS = (
+    "BA 237.33, GS 205.08, UNH 191.33, MMM 188.12, HD 154.70, AAPL 146.85, MCD 142.55, IBM 139.43, "
+    "JNJ 121.13, TRV 119.15, UTX 112.19, CAT 110.00, V 105.32, CVX 104.87, DIS 102.26, JPM 87.04, "
+    "AXP 83.01, PG 82.10, WMT 78.84, XOM 77.12, MSFT 76.94, NKE 62.28, MRK 59.85, VZ 47.31, "
+    "KO 41.94, INTC 39.52, CSCO 34.85, PFE 34.08, GE 20.04"
+)
+STOCK_MEANS = {name: float(mean) for name, mean in map(str.split, STOCKS.split(", "))}
+"""As published, by stock."""
 
 
 def stocks_look_alike() -> Table:
