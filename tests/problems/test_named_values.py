@@ -13,7 +13,8 @@ import pytest
 import cbobench
 from cbobench import params
 from cbobench.errors import CellFailure, Misuse
-from cbobench.problems.simulators.simulator import Simulator, name_values, orient
+from cbobench.problems.simulators.simulator import Simulator, name_values
+from cbobench.problems.tables.configurations import orient
 from cbobench.problems.user_classes import read_runs
 from tests.helpers import make, play, prepare_class
 

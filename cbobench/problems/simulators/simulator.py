@@ -41,11 +41,12 @@ from cbobench.problems.tables.configurations import (
     constraints_of,
     describe_rules,
     objective_of,
+    orient,
     plain_rules,
 )
 from cbobench.problems.tables.failures import ABOUT, FailureRule
 from cbobench.problems.tables.inputs import InputSpace
-from cbobench.problems.user_classes import name_functions, read_runs, refuse_no_constraint
+from cbobench.problems.user_classes import read_runs, refuse_no_constraint
 from cbobench.rng import Streams
 from cbobench.words import count_noun
 
@@ -81,16 +82,6 @@ def name_values(cls: Any) -> list[Rule]:
     if cls.m != len(rules) - 1:
         raise Misuse(f"{cls.__name__} says m beside its constraints; leave m out")
     return rules
-
-
-def orient(values: Array, rules: Sequence[Rule]) -> Array:
-    """(f, g_1, ..., g_m) of the values that rules name, (1 + m,); without rules these are f and g
-    themselves.
-    """
-    if not rules:
-        return values
-    signs, bounds = np.array([[rule.sign, rule.bound] for rule in rules]).T
-    return np.asarray(signs * (values - bounds))
 
 
 @dataclass(kw_only=True)
@@ -368,6 +359,7 @@ class Simulator(Problem):
             CellFailure: a result of another shape.
         """
         began, call = monotonic(), f"{type(self).__name__}: simulate"
+        rules = self.rules or plain_rules(self.m)
         # Copies for a batch: if it fails, its points are run one by one from the same random
         # numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
@@ -375,7 +367,7 @@ class Simulator(Problem):
             with np.errstate():
                 inputs = x if self.inputs is None else [self.as_written(point) for point in x]
                 results = self.simulate_many(inputs, generators)
-                names = [rule.column for rule in self.rules] or name_functions(self.m)
+                names = [rule.column for rule in rules]
                 rows = read_runs(results, len(x), names, call, bool(self.rules))
         except CbobenchError:
             raise
@@ -388,7 +380,7 @@ class Simulator(Problem):
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
         seconds = (monotonic() - began) / len(x)
         return [
-            SimulationResult(orient(values, self.rules), "", seconds)
+            SimulationResult(orient(values, rules), "", seconds)
             if np.isfinite(values).all()
             else SimulationResult(
                 np.full(1 + self.m, np.nan),

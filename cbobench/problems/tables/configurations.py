@@ -126,6 +126,12 @@ def plain_rules(m: int) -> list[Rule]:
     return [Rule(name, 1.0) for name in name_functions(m)]
 
 
+def orient(values: Array, rules: Sequence[Rule]) -> Array:
+    """(f, g_1, ..., g_m) of values (..., 1 + m) in the columns of rules."""
+    signs, bounds = np.array([[rule.sign, rule.bound] for rule in rules]).T
+    return np.asarray(signs * (values - bounds))
+
+
 def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
     """What f and g are in the user's words, in units of the columns', 1 + m of them (None: it has
     none).
@@ -298,11 +304,8 @@ class Configurations(Problem):
     ) -> None:
         self.measured, self.rules, self.noise = measured, list(rules), noise
         self.model, self.seed_size = model, seed_size
-        signs, bounds = (
-            np.array([getattr(rule, name) for rule in rules]) for name in ("sign", "bound")
-        )
         # (f, g_1, ...) of every row, in the columns' units
-        row_values = signs * (measured.rows - bounds)
+        row_values = orient(measured.rows, rules)
         means = measured.means(row_values)
         # A failed row counts as the worst of those that were measured, so these are needed first.
         if measured.failed.any():
@@ -402,19 +405,18 @@ class Configurations(Problem):
     def measured_in(self) -> tuple[Sequence[Rule], Array, Array]:
         return self.rules, self.shift, self.divisor
 
+    @property
+    def summary(self) -> str:
+        """How many rows and configurations there are, and whether they have noise."""
+        failed, rows = int(self.measured.failed.sum()), count_noun(len(self.values), "row")
+        parts = ["noise-free" if self.noise is not None and not self.noise.any() else "noisy"]
+        if failed:
+            parts.append(f"{failed:,} of {rows} failed")
+        parts.append(f"{rows} of {count_noun(len(self.means), 'configuration')}")
+        return ", ".join(parts)
+
     def note(self) -> str:
-        summary = "noise-free" if self.noise is not None and not self.noise.any() else "noisy"
-        failed_rows = int(self.measured.failed.sum())
-        summary += (
-            f", {failed_rows:,} of {count_noun(len(self.values), 'row')} failed"
-            if failed_rows
-            else ""
-        )
-        summary += (
-            f", {count_noun(len(self.values), 'row')} of "
-            f"{count_noun(len(self.means), 'configuration')}"
-        )
-        return f"{describe_rules(self.rules, self.divisor.tolist())}; {summary}"
+        return f"{describe_rules(self.rules, self.divisor.tolist())}; {self.summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.noise is None or (

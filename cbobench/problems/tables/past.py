@@ -18,6 +18,7 @@ from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Problem
 from cbobench.problems.data import sha256
 from cbobench.problems.tables.columns import compose, is_number, numbers
+from cbobench.problems.tables.configurations import orient
 from cbobench.problems.tables.read import read_frame
 from cbobench.words import count_noun, list_names
 
@@ -121,9 +122,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
         raise Misuse(
             f"{source}, row {row + 1}: {show(point)} is no action of the problem, {known}; {FIX}"
         )
-    # As of a table's rows: sign · (value − bound), then in the units that are played.
-    played = [rule.sign * (measured[rule.column] - rule.bound) for rule in rules]
-    return actions, (np.stack(played, axis=1) - shift) / divisor
+    functions = np.stack([measured[rule.column] for rule in rules], axis=1)
+    return actions, (orient(functions, rules) - shift) / divisor
 
 
 def _find_actions(rows: Sequence[Sequence[Any]], inputs: Sequence[Sequence[Any]]) -> Actions:

@@ -233,6 +233,10 @@ class UserTable(FromFiles):
                 )
             self._input_columns()
             return
+        if self.ignore == "rest":
+            raise Misuse(
+                "ignore: rest is for layout: configurations; name the columns to leave out"
+            )
         if (self.rows is None) == (self.mean is None):
             raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
         if self.mean is not None and (self.covariance is None or self.R is None):
@@ -248,70 +252,62 @@ class UserTable(FromFiles):
 
     def prepare(self, data: Site) -> None:
         paths = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
-        self.by_name = None
-        files = {name: data.resolve(file) for name, file in paths.items() if file is not None}
-        categories = self._input_columns().one_hot
-        frames = {name: read_frame(file, name, categories) for name, file in files.items()}
+        files = {name: data.resolve(path) for name, path in paths.items() if path is not None}
+        typed = self._input_columns()
+        frames = {name: read_frame(file, name, typed.one_hot) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
-        # What may be left out is of any file, so that it is checked before the layout is known.
+        sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
+        # What is left out may be of any file.
         if self.ignore != "rest":
             columns = {column for frame in frames.values() for column in frame.columns}
             for name in self.ignore:
                 if name not in columns:
                     raise unknown("column", name, columns, location="ignore: ")
-        sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
-        if self.arranged == "configurations":
-            self.played = played = self._configurations(frames, sources)
-            is_stated = self.noise is not None or any(
-                rule.noise is not None for rule in played.rules
-            )
-            if not is_stated and not played.measured.scattered:
-                why = "no configuration repeats, so it is played without noise"
-                if played.measured.repeated:
-                    why = f"{played.note().rpartition('; ')[2]}: equal inputs have equal values"
-                data.watcher.note(
-                    f"{sources['rows']}: {why}; if measurements "
-                    "scatter, state noise: {column: deviation}, else noise: 0"
-                )
+            frames = {
+                name: frame.drop(columns=self.ignore, errors="ignore")
+                for name, frame in frames.items()
+            }
+        if self.arranged == "readings":
+            self.by_name = None
+            self.played = self._readings(frames, sources)
             return
-        if self.ignore == "rest":
-            raise Misuse(
-                "ignore: rest is for layout: configurations; name the columns to leave out"
-            )
-        tables = {
-            name: numeric(
-                frame.drop(columns=[c for c in frame.columns if c in self.ignore]), sources[name]
-            )
-            for name, frame in frames.items()
-        }
-        self.played = self._readings(tables)
+        self.played = self._configurations(frames, sources, typed)
+        self._tell_noiseless(self.played, sources["rows"], data)
 
-    def _covariance(self, frames: dict[str, pd.DataFrame], n: int, noun: str) -> Array | None:
-        if "covariance" not in frames:
-            return None
-        matrix = check_covariance(frames["covariance"].to_numpy(dtype=np.float64), "covariance")
-        if len(matrix) != n:
-            raise Misuse(f"covariance has shape {matrix.shape}, but there are {n} {noun}")
-        return matrix
+    def _tell_noiseless(self, played: Configurations, source: str, data: Site) -> None:
+        """Tells the reader where nothing says whether measurements scatter."""
+        is_stated = self.noise is not None or any(rule.noise is not None for rule in played.rules)
+        if is_stated or played.measured.scattered:
+            return
+        why = "no configuration repeats, so it is played without noise"
+        if played.measured.repeated:
+            why = f"{played.summary}: equal inputs have equal values"
+        data.watcher.note(
+            f"{source}: {why}; if measurements scatter, state noise: {{column: deviation}}, else "
+            "noise: 0"
+        )
 
-    def _readings(self, frames: dict[str, pd.DataFrame]) -> Problem:
-        if "rows" in frames:
-            rows = frames["rows"].to_numpy(dtype=np.float64)
-            mean, names = rows.mean(axis=0), tuple(frames["rows"].columns)
-            covariance = self._covariance(frames, len(mean), "arms")
-            covariance = correlation(rows, "rows") if covariance is None else covariance
-        else:
-            rows, mean = None, frames["mean"].to_numpy(dtype=np.float64).reshape(-1)
+    def _readings(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Problem:
+        tables = {name: numeric(frame, sources[name]) for name, frame in frames.items()}
+        values = {name: table.to_numpy(dtype=np.float64) for name, table in tables.items()}
+        rows, covariance = values.get("rows"), values.get("covariance")
+        if rows is None:
+            mean = values["mean"].reshape(-1)
             names = tuple(f"arm {i}" for i in range(len(mean)))
-            covariance = self._covariance(frames, len(mean), "arms")
-            assert covariance is not None
+        else:
+            mean, names = rows.mean(axis=0), tuple(tables["rows"].columns)
+        if covariance is not None:
+            covariance = check_size(covariance, len(mean), "arms")
+        else:
+            assert rows is not None  # a mean has a covariance (see `validate`)
+            covariance = correlation(rows, "rows")
         problem = TabularProblem()
         problem.R, problem.seed_size = self.R, self.seed_size
         problem.take(Table(mean, covariance, rows, names, None), self.threshold)
         return problem
 
     def _configurations(
-        self, frames: dict[str, pd.DataFrame], sources: dict[str, str]
+        self, frames: dict[str, pd.DataFrame], sources: dict[str, str], typed: InputColumns
     ) -> Configurations:
         import pandas as pd
 
@@ -320,8 +316,7 @@ class UserTable(FromFiles):
         frame, source = frames["rows"], sources["rows"]
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
         self._check_roles(frame, source, rules)
-        columns = [rule.column for rule in rules]
-        typed = self._input_columns().in_order([*frame.columns])
+        typed = typed.in_order([*frame.columns])
         typed.check_numbers(frame, source)
         # Inputs: coordinates for the kernel, and values for readers and libraries.
         category_columns = {
@@ -332,41 +327,16 @@ class UserTable(FromFiles):
         points, names, firsts = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
         space = typed.space(inputs, points, source)
         # A measurement cannot be tried again, nor left out of what a row tells.
-        rule = FailureRule.of(self.on_failure, len(rules) - 1)
-        if rule.retries or rule.then == "skip":
+        on_failure = FailureRule.of(self.on_failure, len(rules) - 1)
+        if on_failure.retries or on_failure.then == "skip":
             raise Misuse(
                 f"on_failure is {show(self.on_failure)}; of a table: fail, infeasible, or {{f: "
                 "..., g: ...}"
             )
-        gaps = rule.then == "infeasible"
-        fix = "fill or drop them" + (
-            "" if gaps else ", or say on_failure: infeasible if these measurements failed"
-        )
-        # One column may have several bounds, but is read once.
-        failed = "leave their values blank and say on_failure: infeasible"
-        fix_text = (
-            "take out the rows that hold text (the first: {place}); if these measurements "
-            f"failed, {failed}"
-        )
-        fix_text = "leave blank what failed (the first: {place})" if gaps else fix_text
-        values = numbers(
-            frame[list(dict.fromkeys(columns))],
-            source,
-            gaps,
-            fix,
-            fix_text,
-        )
-        if np.isnan(values).any(axis=1).all():
-            raise Misuse(
-                f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing "
-                "was measured"
-            )
+        values = read_functions(frame, source, rules, on_failure.then == "infeasible")
         # Rows with equal inputs are one configuration;
         # what is known by row is from here on known by configuration.
-        place = {column: i for i, column in enumerate(dict.fromkeys(columns))}
-        measured = Measured.of(
-            values[:, [place[column] for column in columns]], points, names, firsts
-        )
+        measured = Measured.of(values, points, names, firsts)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
         if space is not None:
             space = space.take(measured.origin)
@@ -375,13 +345,14 @@ class UserTable(FromFiles):
             }
         matrix = None
         if "covariance" in frames:
-            frames = frames | {"covariance": numeric(frames["covariance"], sources["covariance"])}
-            matrix = self._covariance(
-                frames, len(measured.counts), "configurations, in the order of the rows"
-            )
+            table = numeric(frames["covariance"], sources["covariance"])
+            noun = "configurations, in the order of the rows"
+            matrix = check_size(table.to_numpy(dtype=np.float64), len(measured.counts), noun)
         stated = self._stated(rules, measured)
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
-        problem = Configurations(measured, rules, stated, model, self.scaled, self.seed_size, rule)
+        problem = Configurations(
+            measured, rules, stated, model, self.scaled, self.seed_size, on_failure
+        )
         problem.space = space
         if self.noise == "gaussian" and stated is None:
             problem.noise = problem.pooled()
@@ -389,71 +360,88 @@ class UserTable(FromFiles):
 
     def _check_roles(self, frame: pd.DataFrame, source: str, rules: Sequence[Rule]) -> None:
         """Raises `Misuse` for a column that does not exist, has two roles, or none."""
+        # A column with two roles would be learned from itself.
+        inputs, objective = [*self.inputs], rules[0].column
+        named = {*inputs, objective, *self.limits}
+        twice = [name for name in inputs if name == objective or inputs.count(name) > 1]
+        if self.ignore != "rest":
+            twice += [name for name in self.ignore if name in named]
         # A name that is mistyped comes first, as all else would say something else of it.
-        roles = [("inputs", name) for name in self.inputs]
-        roles += [("objective", rules[0].column), *(("constraints", name) for name in self.limits)]
-        for role, name in roles:
-            if name not in frame.columns:
-                raise unknown("column", name, frame.columns, location=f"{source}: {role}: ")
-        functions = {rule.column for rule in rules}
+        roles = {"inputs": inputs, "objective": [objective], "constraints": self.limits}
+        for role, names in roles.items():
+            for name in names:
+                if name not in frame.columns and name not in twice:
+                    raise unknown("column", name, frame.columns, location=f"{source}: {role}: ")
         for option in ("log", "one_hot", "amounts"):
             for name in getattr(self, option):
-                if name not in self.inputs:
-                    raise unknown("input", name, self.inputs, location=f"{option}: ")
-        # A column with two roles would be learned from itself.
-        inputs = [*self.inputs]
-        twice = [
-            name for i, name in enumerate(inputs) if name == rules[0].column or name in inputs[:i]
-        ]
-        if self.ignore != "rest":
-            twice += [name for name in self.ignore if name in functions or name in self.inputs]
+                if name not in inputs:
+                    raise unknown("input", name, inputs, location=f"{option}: ")
         if twice:
             raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
         # What has no role is not dropped unseen: it may be what distinguishes rows.
-        named = {
-            *self.inputs,
-            *functions,
-            *(frame.columns if self.ignore == "rest" else self.ignore),
-        }
         left = frame[[name for name in frame.columns if name not in named]]
-        if len(left.columns):
+        if len(left.columns) and self.ignore != "rest":
             refuse_unnamed(left, source)
-            names = ", ".join(show(name) for name in left.columns[:6])
             raise Misuse(
-                f"{source}: no role for column {names}; name it in inputs, constraints or ignore "
-                "(ignore: rest leaves "
-                "out all such): rows that differ there only would count as noise"
+                f"{source}: no role for column {', '.join(map(show, left.columns[:6]))}; name it "
+                "in inputs, constraints or ignore (ignore: rest leaves out all such): rows that "
+                "differ there only would count as noise"
             )
 
     def _stated(self, rules: Sequence[Rule], measured: Measured) -> Array | None:
         """Standard deviations of Gaussian noise, (1 + m,); None where rows are drawn."""
-        by_column = dict(self.noise) if isinstance(self.noise, dict) else {}
         columns = {rule.column for rule in rules}
-        for name, value in by_column.items():
-            if name not in columns:
-                raise unknown("column", name, columns, location="noise: ")
-            deviation(value, f"noise: {name}")
-        noisy_rules = [rule for rule in rules if rule.noise is not None]
+        stated = {rule.column: rule.noise for rule in rules if rule.noise is not None}
         if isinstance(self.noise, str):
             if not measured.repeated:
                 raise Misuse(
                     f"noise: {self.noise} needs rows with equal inputs, and there are none; "
                     "state numbers"
                 )
-            if noisy_rules:
+            for name in stated:
                 raise Misuse(
-                    f"noise of {noisy_rules[0].column} is stated, but noise is {self.noise}; "
-                    "leave one of them out"
+                    f"noise of {name} is stated, but noise is {self.noise}; leave one of them out"
                 )
-        if isinstance(self.noise, str) or (self.noise is None and not noisy_rules):
+        elif isinstance(self.noise, dict):
+            for name, value in self.noise.items():
+                if name not in columns:
+                    raise unknown("column", name, columns, location="noise: ")
+                deviation(value, f"noise: {name}")
+                if stated.setdefault(name, value) != value:
+                    raise Misuse(f"noise of {name} is stated twice: {stated[name]} and {value}")
+        if isinstance(self.noise, str) or (self.noise is None and not stated):
             return None if measured.scattered else np.zeros(len(rules))
-        for rule in noisy_rules:
-            if by_column.setdefault(rule.column, rule.noise) != rule.noise:
-                raise Misuse(
-                    f"noise of {rule.column} is stated twice: {rule.noise} and "
-                    f"{by_column[rule.column]}"
-                )
         default_noise = self.noise if isinstance(self.noise, float) else 0.0
-        return np.array(
-            [by_column.get(rule.column, default_noise) for rule in rules], dtype=np.float64
+        return np.array([stated.get(rule.column, default_noise) for rule in rules], dtype=float)
+
+
+def check_size(matrix: Array, n: int, noun: str) -> Array:
+    """A given covariance, if it is one and has the shape (n, n)."""
+    matrix = check_covariance(matrix, "covariance")
+    if len(matrix) != n:
+        raise Misuse(f"covariance has shape {matrix.shape}, but there are {n} {noun}")
+    return matrix
+
+
+def read_functions(frame: pd.DataFrame, source: str, rules: Sequence[Rule], gaps: bool) -> Array:
+    """The columns of the rules, (rows, 1 + m); where `gaps` may be, NaN.
+
+    Raises:
+        Misuse: what `numbers` refuses, or no row with a value of every column.
+    """
+    fix = "fill or drop them, or say on_failure: infeasible if these measurements failed"
+    fix_text = (
+        "take out the rows that hold text (the first: {place}); if these measurements failed, "
+        "leave their values blank and say on_failure: infeasible"
+    )
+    if gaps:
+        fix, fix_text = "fill or drop them", "leave blank what failed (the first: {place})"
+    # One column may have several bounds, but is read once.
+    columns = list(dict.fromkeys(rule.column for rule in rules))
+    values = numbers(frame[columns], source, gaps, fix, fix_text)
+    if np.isnan(values).any(axis=1).all():
+        raise Misuse(
+            f"{source}: every row lacks a value of {list_names(map(show, columns))}; nothing was "
+            "measured"
         )
+    return values[:, [columns.index(rule.column) for rule in rules]]
