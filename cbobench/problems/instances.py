@@ -49,7 +49,7 @@ def best_policy_value(f: Array, g: Array) -> Array:
     are tried: exact, and a thousand times faster than a solver. With more, HiGHS solves the LP.
     """
     if g.shape[1] == 0:
-        return np.asarray(f.max(axis=1))
+        return f.max(axis=1)
     if g.shape[1] == 1:
         return np.array([_best_mixture(f[s], g[s, 0]) for s in range(len(f))])
     return np.array([_linear_program(f[s], g[s]) for s in range(len(f))])
@@ -110,7 +110,7 @@ def slater_margin(g: Array) -> Array:
     """
     if g.shape[1] == 0:
         return np.ones(len(g))
-    return np.asarray(np.minimum(1.0, (-g.max(axis=1)).max(axis=1)))
+    return np.minimum(1.0, (-g.max(axis=1)).max(axis=1))
 
 
 def choose_seed_set(
@@ -309,9 +309,7 @@ class Instances(Drawn):
         """Whether the best action of all is infeasible and better than the best feasible one,
         (S,).
         """
-        return np.asarray(
-            self.f.max(axis=1) - self.f_star > self.accuracy * (1 + np.abs(self.f_star))
-        )
+        return self.f.max(axis=1) - self.f_star > self.accuracy * (1 + np.abs(self.f_star))
 
     @cached_property
     def f_plus(self) -> Array:

@@ -229,7 +229,7 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
             return -v[..., -1:]
 
         def rules(v: Array, low: float = low, high: float = high) -> Array:
-            return np.asarray((played(v[..., :-1])[..., 1:] - low) / high - (v[..., -1:] - 0.5))
+            return (played(v[..., :-1])[..., 1:] - low) / high - (v[..., -1:] - 0.5)
 
         centres.append(_slsqp(level, rules, start_point)[:-1])
     return centres

@@ -35,13 +35,13 @@ def sigmoid_utility(x: Array, a: float, b: float) -> Array:
     b, concave above.
     """
     none, full = 1 / (1 + np.exp(a * b)), 1 / (1 + np.exp(-a * (LARGEST_RATE - b)))
-    return np.asarray((1 / (1 + np.exp(-a * (x - b))) - none) / (full - none))
+    return (1 / (1 + np.exp(-a * (x - b))) - none) / (full - none)
 
 
 def log_utility(x: Array, a: float, b: float) -> Array:
     """c (log(a x + b) + d) with c and d such that U(0) = 0 and U(2) = 1."""
     none, full = np.log(b), np.log(a * LARGEST_RATE + b)
-    return np.asarray((np.log(a * x + b) - none) / (full - none))
+    return (np.log(a * x + b) - none) / (full - none)
 
 
 @PROBLEMS.register("rate-allocation")

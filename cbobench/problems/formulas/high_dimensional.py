@@ -250,7 +250,7 @@ def spline_basis(controls: int, points: int) -> Array:
         rising = (t - knots[: -k - 1]) / np.where(left > 0, left, 1.0)
         falling = (knots[k + 1 :] - t) / np.where(right > 0, right, 1.0)
         basis = rising * basis[:, :-1] + falling * basis[:, 1:]
-    return np.asarray(basis)
+    return basis
 
 
 BASIS = spline_basis(32, ALONG)
@@ -342,7 +342,7 @@ def soft_max(ratios: Array) -> Array:
     total = np.ascontiguousarray(ratios).sum(axis=-1)
     for _ in range(4):
         total = np.sqrt(total)
-    return np.asarray(total)
+    return total
 
 
 @define(

@@ -197,7 +197,7 @@ def directions(count: int, d: int) -> Array:
     """Unit vectors (count, d) that point everywhere: fractions of j √p, p the first primes."""
     raw = np.arange(1, count + 1)[:, None] * np.sqrt(np.array([2.0, 3, 5, 7, 11, 13])[:d])
     raw = raw - np.floor(raw) - 0.5
-    return np.asarray(raw / np.sqrt((raw * raw).sum(axis=-1, keepdims=True)))
+    return raw / np.sqrt((raw * raw).sum(axis=-1, keepdims=True))
 
 
 PLANES = directions(200, 4)

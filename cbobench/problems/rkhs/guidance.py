@@ -53,9 +53,7 @@ class Policies:
     def _overlap(self, shift: Array, variance: Array) -> Array:
         """E exp(-Z² / (2 τ²)) for Z ~ N(shift, variance)."""
         total_variance = self.bandwidth**2 + variance
-        return np.asarray(
-            self.bandwidth / np.sqrt(total_variance) * np.exp(-0.5 * shift**2 / total_variance)
-        )
+        return self.bandwidth / np.sqrt(total_variance) * np.exp(-0.5 * shift**2 / total_variance)
 
     def distance(self) -> Array:
         """MMD² in closed form, (n,)."""
@@ -84,10 +82,10 @@ class Policies:
         cross = self._kernel((outcomes[:, :, None] - expert).reshape(len(outcomes), -1)).mean(
             axis=1
         )
-        return np.asarray(self_overlap + self._kernel(expert[i] - expert[j]).mean() - 2 * cross)
+        return self_overlap + self._kernel(expert[i] - expert[j]).mean() - 2 * cross
 
     def _kernel(self, difference: Array) -> Array:
-        return np.asarray(np.exp(-0.5 * (difference / self.bandwidth) ** 2))
+        return np.exp(-0.5 * (difference / self.bandwidth) ** 2)
 
 
 class Guided:

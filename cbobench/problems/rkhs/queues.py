@@ -72,9 +72,7 @@ def sojourn_times(gaps: Array, work: Array, servers: NDArray[np.intp], speeds: A
 def percentile(times: Array, share: float = 0.95) -> Array:
     """The smallest time that a share of the jobs stays within, (jobs, ...) to (...)."""
     rank = int(np.ceil(share * len(times))) - 1
-    return np.asarray(
-        np.partition(np.ascontiguousarray(np.moveaxis(times, 0, -1)), rank, axis=-1)[..., rank]
-    )
+    return np.partition(np.ascontiguousarray(np.moveaxis(times, 0, -1)), rank, axis=-1)[..., rank]
 
 
 def simulate(load: float, limit: float, days: int) -> Readings:
@@ -145,7 +143,7 @@ def energy(x_1: Array, x_2: Array) -> Array:
     cost = np.zeros_like(x_1)
     for x, linear, cooling in zip((x_1, x_2), LINEAR, COOLING, strict=True):
         cost = cost + linear * x + cooling * x**2 - SWITCHED_ON * np.expm1(-2 * x)
-    return np.asarray(cost)
+    return cost
 
 
 @PROBLEMS.register("queue-stability")
@@ -219,8 +217,6 @@ class QueueStability(BoxProblem):
 
     def noise_draws(self, streams: Streams) -> Draws:
         def poisson(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
-            return np.asarray(
-                (gen.poisson(self.arrivals, shape) - self.arrivals) / np.sqrt(self.arrivals)
-            )
+            return (gen.poisson(self.arrivals, shape) - self.arrivals) / np.sqrt(self.arrivals)
 
         return TwoLaws(streams, noise_law(self.law, self.tail), poisson, self.constraints)

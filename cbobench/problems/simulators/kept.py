@@ -157,7 +157,7 @@ class SimulatedInstances(Drawn):
         divisor = self.simulator.divisor
         values = np.tile(divisor, (len(self.lowest), 1))
         values[:, 0] = np.where(np.isinf(self.lowest), np.nan, self.lowest)
-        return np.asarray(self.simulator.failure.with_stated(values) / divisor)
+        return self.simulator.failure.with_stated(values) / divisor
 
     def _keep(self, s: int, x: Array, value: Array) -> None:
         if len(self.cache[s]) >= CACHE:

@@ -238,7 +238,7 @@ def encode_categories(which: Any, count: int) -> Array:
     """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere: (rows,
     count).
     """
-    return np.asarray(np.eye(count)[which] * np.sqrt(0.5))
+    return np.eye(count)[which] * np.sqrt(0.5)
 
 
 def spreads(values: Array) -> Array:
@@ -285,4 +285,4 @@ def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool)
                 "logarithm; take it out of log"
             )
         values, levels = np.log(values), np.log(levels)
-    return np.asarray((values - levels[0]) / (levels[-1] - levels[0]))[:, None]
+    return ((values - levels[0]) / (levels[-1] - levels[0]))[:, None]

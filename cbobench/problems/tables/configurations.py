@@ -129,7 +129,7 @@ def plain_rules(m: int) -> list[Rule]:
 def orient(values: Array, rules: Sequence[Rule]) -> Array:
     """(f, g_1, ..., g_m) of values (..., 1 + m) in the columns of rules."""
     signs, bounds = np.array([[rule.sign, rule.bound] for rule in rules]).T
-    return np.asarray(signs * (values - bounds))
+    return signs * (values - bounds)
 
 
 def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
@@ -187,7 +187,7 @@ class Measured:
     @cached_property
     def first(self) -> NDArray[np.intp]:
         """The first row of each configuration, (n,)."""
-        return np.asarray(self.counts.cumsum() - self.counts)
+        return self.counts.cumsum() - self.counts
 
     @property
     def repeated(self) -> bool:
@@ -202,7 +202,7 @@ class Measured:
 
     def means(self, values: Array) -> Array:
         """Means (n, p) of values of the rows (rows, p)."""
-        return np.asarray(np.add.reduceat(values, self.first, axis=0) / self.counts[:, None])
+        return np.add.reduceat(values, self.first, axis=0) / self.counts[:, None]
 
     @staticmethod
     def of(rows: Array, points: Array, names: Sequence[str], firsts: NDArray[np.intp]) -> Measured:
@@ -432,6 +432,4 @@ class Configurations(Problem):
         """
         good = ~self.measured.failed
         free = int(good.sum()) - len(self.means)
-        return np.asarray(
-            np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor
-        )
+        return np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor

@@ -197,7 +197,7 @@ class InputType:
 
     def _stretch(self, unit: Array, low: float, high: float) -> Array:
         if self.log:
-            return np.asarray(np.exp(math.log(low) + unit * (math.log(high) - math.log(low))))
+            return np.exp(math.log(low) + unit * (math.log(high) - math.log(low)))
         return low + unit * (high - low)
 
     def encode(self, values: Sequence[Any]) -> Array:
@@ -210,9 +210,7 @@ class InputType:
             )
         x = np.array(values, dtype=np.float64)[:, None]
         if self.log:
-            return np.asarray(
-                (np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
-            )
+            return (np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return (x - self.low) / (self.high - self.low)
 
 

@@ -111,7 +111,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
     actions: Actions
     if box is None:
         actions = _find_actions([frame[name].tolist() for name in inputs], [*inputs.values()])
-        inside, known = np.asarray(actions >= 0), "and no near one takes its place"
+        inside = actions >= 0
+        known = "and no near one takes its place"
     else:
         actions = np.stack([measured[name] for name in inputs], axis=1)
         inside = np.asarray(((actions >= box.low) & (actions <= box.high)).all(axis=1))

@@ -139,7 +139,7 @@ class TabularProblem(Problem):
     def _functions(self) -> tuple[Array, Array]:
         """(f, g), (2, n), and their norms (2,)."""
         functions = np.stack([self.table.mean, self.level - self.table.mean])
-        return functions, np.asarray(self.actions.norm(functions))
+        return functions, self.actions.norm(functions)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.table.rows is None:
@@ -175,7 +175,7 @@ class Readings:
     @cached_property
     def mean(self) -> Array:
         """(f, g), (2, n)."""
-        return np.asarray(self.rows.mean(axis=0))
+        return self.rows.mean(axis=0)
 
 
 @dataclass(kw_only=True)
@@ -215,7 +215,7 @@ class ReadingsProblem(Problem):
             return self.readings.rows
         mean = self.readings.mean
         shift = np.array([[mean[0].mean()], [0.0]])
-        return np.asarray((self.readings.rows - shift) / mean.std(axis=1, keepdims=True))
+        return (self.readings.rows - shift) / mean.std(axis=1, keepdims=True)
 
     def describe_objective(self) -> Objective:
         f = self.readings.mean[0]
@@ -242,7 +242,7 @@ class ReadingsProblem(Problem):
         """(f, g) (2, n), their regularised norms (2,), and the largest residual of each (2,): see
         `TabularProblem`.
         """
-        mean = np.asarray(self.rows.mean(axis=0))
+        mean = self.rows.mean(axis=0)
         return (
             mean,
             smooth_norm(self.actions.covariance, mean),
