@@ -106,17 +106,20 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def find_data(what: str, pattern: str) -> Path:
+    """The folder of data that are not part of the project; the test is skipped without them."""
+    folder = os.environ.get("CBOBENCH_DATA")
+    if not folder or not any(Path(folder).glob(pattern)):
+        pytest.skip(f"{what} are not here: set CBOBENCH_DATA to a folder that has them")
+    return Path(folder)
+
+
 @pytest.fixture
 def original_data() -> Path:
     """The folder with the two recorded data sets, which have no licence and are not part of the
     project.
     """
-    folder = os.environ.get("CBOBENCH_DATA")
-    if not folder or not (Path(folder) / "fin.csv").is_file():
-        pytest.skip(
-            "the recorded data sets are not here: set CBOBENCH_DATA to a folder that has them"
-        )
-    return Path(folder)
+    return find_data("the recorded data sets", "fin.csv")
 
 
 @pytest.fixture
@@ -124,13 +127,7 @@ def measured_data() -> Path:
     """The folder that has the measured tables, or has them in one below; they are not part of the
     project either.
     """
-    folder = os.environ.get("CBOBENCH_DATA")
-    if not folder or not [
-        *Path(folder).glob("P3HT_dataset.csv"),
-        *Path(folder).glob("*/P3HT_dataset.csv"),
-    ]:
-        pytest.skip("the measured tables are not here: set CBOBENCH_DATA to a folder that has them")
-    return Path(folder)
+    return find_data("the measured tables", "**/P3HT_dataset.csv")
 
 
 @pytest.fixture

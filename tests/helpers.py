@@ -134,6 +134,11 @@ def problem(name: str, **settings: Any) -> Problem:
     return copy(_PREPARED[key])
 
 
+def build_task(name: str) -> Any:
+    """A problem by name as it is made, not prepared."""
+    return params.build(PROBLEMS.get(name), {})
+
+
 def prepare(name: str, **settings: Any) -> Problem:
     """The same, prepared now: for a test that changes what decides how it is prepared."""
     return prepare_class(PROBLEMS.get(name), **settings)

@@ -135,15 +135,12 @@ def terminal(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "offered"),
     [
-        (["compare", "runs/mine", "--metric", "simple"], {"simple_regret", "simple_value"}),
         (["compare", "runs/mine", "--metric", "regret", "violation_h"], {"violation_hard"}),
         (["run", "literature_s"], {"literature_small"}),
         (["compare", "runs/mi"], set()),  # the shell's own completion of files
         (["figures", "runs/mine", "--high"], {"--highlight"}),
         (["figures", "runs/mine", "--highlight", "ckb-u"], {"ckb-ucb"}),
-        (["figures", "runs/mine", "--kind", "p"], {"plane", "profile"}),
         (["show", "gram"], {"gramacy"}),
-        (["list", "s"], {"suites"}),
     ],
 )
 def test_bash_completes(arguments, offered, tmp_path, capsys):

@@ -431,6 +431,8 @@ def test_no_test_depends_on_speed(tmp_path, monkeypatch):
 def test_the_version_is_one_number():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == cbobench.__version__
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == cbobench.__version__
     assert f"## {cbobench.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 

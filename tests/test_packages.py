@@ -61,10 +61,6 @@ class Slope(BoxProblem):
         import numpy as np
 
         return np.stack([x[..., 0], x[..., 0] - 0.5], axis=-1)
-
-
-def plain():
-    """No class."""
 '''
 SUITE = "suite: packaged\nhorizon: 3\nseeds: 1\nproblems: [{}]\nalgorithms: [{}]\n"
 
@@ -159,7 +155,6 @@ BROKEN = {
         "1 / 0\n",
         "cannot import 'PACKAGE.parts': ZeroDivisionError: division by zero",
     ),
-    "syntax": ("parts:Corner", "def\n", "cannot import 'PACKAGE.parts': SyntaxError"),
     "lacks_a_library": ("parts:Corner", "import no_library\n", "No module named 'no_library'"),
     "no_module": ("parts:Corner", None, "cannot import 'PACKAGE.parts': there is no such module"),
     "no_class": (
@@ -168,7 +163,6 @@ BROKEN = {
         "unknown algorithm in PACKAGE.parts 'Korner'; did you mean 'Corner'",
     ),
     "another_kind": ("parts:Slope", CODE, "is not a subclass of cbobench.Algorithm; derive it"),
-    "no_kind": ("parts:plain", CODE, "is not a subclass of cbobench.Algorithm; derive it"),
     "a_module": ("parts", CODE, "is not an import path; write package.module:Class"),
 }
 

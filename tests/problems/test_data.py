@@ -92,17 +92,6 @@ def test_other_wrong_tables(tmp_path):
             table(tmp_path, **settings)
 
 
-def test_original_data_missing_or_not_original(tmp_path, monkeypatch):
-    monkeypatch.setenv("CBOBENCH_DATA", str(tmp_path))
-    with pytest.raises(
-        Misuse, match="fin.csv .* is not in .*; pass --data FOLDER, set CBOBENCH_DATA"
-    ):
-        DataFolder().find("stocks")
-    (tmp_path / "fin.csv").write_text("no prices")
-    with pytest.raises(Misuse, match="is not the original fin.csv"):
-        DataFolder().find("stocks")
-
-
 @pytest.fixture
 def server(tmp_path):
     """A loopback server of a folder that holds a small file in the place of fin.csv."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from asyncio import CancelledError
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,11 +15,10 @@ from cbobench.algorithms.references import Random
 from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
 from cbobench.problems.tables.table import UserTable
-from cbobench.report.groups import take_values
-from cbobench.report.notes import describe_failures
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, entry, make, play, prepare_class, refused
 from tests.problems.test_simulator import Noisy, truth
+from tests.report.made import make as make_run
 
 
 @dataclass(kw_only=True)
@@ -446,30 +444,14 @@ def test_what_tables_refuse(tmp_path):
         build(UserTable, {"layout": "readings", "rows": "c.csv", "on_failure": "infeasible"})
 
 
-def test_failed_fits_are_said_with_their_rounds():
-    def group(problem, name, **columns):
-        good = pd.DataFrame(columns)
-        return SimpleNamespace(
-            problem=problem,
-            problem_label=problem,
-            algorithm_label=name,
-            horizon=20,
-            n=len(good),
-            numbers=lambda column: take_values(good, column),
-        )
-
-    of_a, of_b = (
-        group("p", "a", failed_fits=[2, 0, None]),
-        group("p", "b", failed_fits=[0], failed_evaluations=[3]),
-    )
-    assert describe_failures([of_a, of_b]) == [
-        "failed evaluations: b 3 of 20",
-        "failed fits: a 2 in 60 rounds",
-    ]
-    assert describe_failures([of_a, group("q", "a", cpu=["x"])]) == [
-        "failed fits: a on p 2 in 60 rounds"
-    ]
-    assert describe_failures([group("p", "c", failed_fits=[None])]) == []
+def test_failed_fits_are_said_with_their_rounds(tmp_path):
+    cells = {
+        ("p", "a"): {"failed_fits": [2, 0, None]},
+        ("p", "b"): {"failed_fits": [0, 0, 0], "failed_evaluations": [3, 0, 0]},
+    }
+    text = str(cbobench.compare(make_run(tmp_path / "run", cells, seeds=range(3), horizon=20)))
+    assert "failed evaluations: b 3 of 60" in text
+    assert "failed fits: a 2 in 60 rounds" in text
 
 
 def test_a_sweep_goes_on_and_says_how_often(tmp_path):

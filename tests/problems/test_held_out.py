@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, nnls
 
-from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.formulas.cec2006 import HeldOut
+from cbobench.problems.formulas.cec2006 import ISLANDS, PLANES, WEIGHTS, HeldOut
 from cbobench.problems.formulas.shapes import ISLANDS, PLANES, WEIGHTS
+from tests.helpers import build_task
 from tests.problems.derive_high_dimensional import evaluate, local
 
 HELD_OUT = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HeldOut)]
@@ -67,10 +67,6 @@ CENTRES = {  # where the margin is as stated, of problems of which a sample sees
         0.7234452,
     ),
 }
-
-
-def build_task(name):
-    return build(PROBLEMS.get(name), {})
 
 
 def draw_points(task, count=1000):

@@ -18,10 +18,8 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from cbobench.errors import Misuse
-from cbobench.params import build
-from cbobench.problems import PROBLEMS
+from cbobench.problems import PROBLEMS, high_dimensional
 from cbobench.problems.data import DataFolder
-from cbobench.problems.formulas import high_dimensional
 from cbobench.problems.formulas.high_dimensional import (
     GOAL,
     OBSTACLES,
@@ -29,6 +27,7 @@ from cbobench.problems.formulas.high_dimensional import (
     HighDimensional,
     rover_60,
 )
+from tests.helpers import build_task
 from tests.problems import derive_high_dimensional as derivation
 
 NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]
@@ -36,10 +35,6 @@ ACKLEY = [n for n in NAMES if n.startswith("ackley")]
 KEANE = [n for n in NAMES if n.startswith("keane")]
 # by many authors, rounded down
 PUBLISHED = {"keane-10": 0.747310}
-
-
-def build_task(name):
-    return build(PROBLEMS.get(name), {})
 
 
 def draw_points(task, count=20):

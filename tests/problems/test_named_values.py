@@ -124,15 +124,9 @@ def test_another_result_is_one_line(result, message):
         ({"constraints": {"late": {"at_most": np.nan}}}, "at_most is nan; it must be a finite"),
         ({"constraints": {"late": {"at_most": 1, "noise": 0.1}}}, "'late': unknown key 'noise'"),
         ({"constraints": {"late": {"at_most": 1, "unit": 0}}}, "'late': unit is 0; it must be ab"),
-        (
-            {"constraints": {"late": {"at_most": 1, "unit": 1e-320}}},
-            "unit is 1e-320; it must be ab",
-        ),
         ({"constraints": {"late": {"at_most": 1, "unit": -1}}}, "unit is -1; .* of at least 0"),
         ({"constraints": {}}, "constraints is empty"),
-        ({"constraints": ["late"]}, r"constraints is \['late'\]; allowed: bounds by name"),
         ({"m": 2}, "Mine says m beside its constraints; leave m out"),
-        ({"m": 3}, "Mine says m beside its constraints; leave m out"),
     ],
 )
 def test_wrong_words_are_one_line(words, message):

@@ -42,11 +42,6 @@ def test_the_noise_of_a_design_is_a_twentieth_of_the_spread_near_the_optimum(nam
     )
     raw = task.noise_f * task.scaling[1][0]
     assert raw < 0.2 * abs(task.reference.f)
-    assert (
-        PROBLEMS.get(name)
-        .noise_near_optimum()
-        .startswith(f"{100 * task.noise_ratio():.3g} % of f's deviation")
-    )
 
 
 def test_show_says_how_large_the_noise_is(capsys):

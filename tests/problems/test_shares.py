@@ -14,10 +14,11 @@ from scipy.special import gammaincc
 
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.params import build
-from cbobench.problems import PROBLEMS
+from cbobench.problems import PROBLEMS, high_dimensional
 from cbobench.problems.formulas import high_dimensional
 from cbobench.problems.formulas.box import BoxProblem
 from cbobench.problems.formulas.high_dimensional import HighDimensional
+from tests.helpers import build_task
 
 SCRAMBLINGS = 8
 # log2 of the points of a scrambling
@@ -31,10 +32,6 @@ NAMES = [
     if issubclass(PROBLEMS.get(name), BoxProblem)
     and name not in {"coco", "feasible-pocket-delayed", *BY_PARTS}
 ]
-
-
-def build_task(name):
-    return build(PROBLEMS.get(name), {})
 
 
 def last_digit(share: float) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import cbobench
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.base import Setting
 from cbobench.errors import Misuse
@@ -206,24 +205,3 @@ def test_optuna_is_told_the_configuration_that_was_measured(tmp_path):
     assert [trial.params for trial in complete] == codes
     assert [trial.value for trial in complete] == [*range(1, 16)]
     assert len(study.trials) == 30, "every suggestion lies between the rows, and stands as failed"
-
-
-@pytest.mark.parametrize("name", ["optuna-tpe", "pymoo-ga", "pymoo-de"])
-def test_a_suite_with_types_is_played(tmp_path, monkeypatch, name):
-    pytest.importorskip(name.partition("-")[0], reason="pip install 'cbobench[optuna,pymoo]'")
-    monkeypatch.chdir(tmp_path)
-    grid().to_csv("c.csv", index=False)
-    problem = {
-        "label": "t",
-        "layout": "configurations",
-        "rows": "c.csv",
-        "inputs": TYPES,
-        "objective": "y",
-    }
-    suite = {
-        "suite": "s", "horizon": 15, "seeds": 2, "initial": {"sobol": 4}, "algorithms": [name],
-        "problems": [{"table": problem | {"constraints": {"cost": {"at_most": 0.8}}}}],
-    }  # fmt: skip
-    rounds = cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "run", cpus=0))
-    assert {*rounds["base"]} <= {*BASES["base"]}
-    assert len(rounds) == 30

@@ -84,11 +84,6 @@ REFUSED = {
         {"inputs": ["k"], "one_hot": ["k"]},
         "all rows are one configuration: nothing to choose; name more inputs",
     ),
-    "a type of one choice": (
-        FRAME.assign(k="x"),
-        {"inputs": {"k": {"choice": ["x"]}}},
-        "give two or more different values, or leave the input out",
-    ),
     "all infeasible": (
         FRAME,
         {"constraints": {"c": {"at_most": -1}}},

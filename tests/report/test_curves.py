@@ -210,11 +210,9 @@ def test_zero_is_seen_at_the_edge_of_a_logarithmic_axis():
     }
     assert ticks.pop("0") == pytest.approx(0.0025), "no other number is read off there"
     assert min(ticks.values()) > 1.5 * 0.0025
-    assert not [place for place in axis.get_yticks(minor=True) if place <= 1.5 * 0.0025]
-    second, _ = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
+    second, caption = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
     second.figure.canvas.draw()
     assert "0" not in [label.get_text() for label in second.get_yticklabels()], "negative control"
-    _, caption = drawn(Panel("simple_regret", "p", log="y"), curve("b", 1.0 / T))
     assert caption == [], "negative control"
     third, caption = drawn(
         Panel("simple_regret", "p", log="y"), curve("a", np.where(T < 100, 1.0, 1e-14))

@@ -311,9 +311,6 @@ def test_files_have_the_printed_width_and_their_caption(run, tmp_path, words_of)
         assert (image.width, image.text["Description"]) == (2025, joined), "300 dpi"
     median = words_of(run, figures()["one"].panels, statistic="median")
     assert "Medians over 5 seeds; bars at the ends from quartile to quartile." in median
-    assert "; bands from quartile" in words_of(
-        run, figures()["one"].panels, statistic="median", bands=True
-    )
     assert {"median", "low", "high"} <= set(pd.read_csv(tmp_path / "words" / "words.csv").columns)
     assert "Boxes over 5 seeds" in words_of(run, figures()["boxes"].panels, statistic="median")
 

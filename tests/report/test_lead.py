@@ -104,9 +104,6 @@ def test_coinciding_curves_are_said_once_per_place():
     )
     assert find_coinciding(frame, "median") == [["A", "C"]]
     assert find_coinciding(frame, "median", is_log=True) == [["A", "C"]]
-    assert find_coinciding(pd.concat([curve("a", 0 * t), curve("b", 0 * t)]), "median") == [
-        ["A", "B"]
-    ]
     apart = pd.concat([curve("a", t), curve("b", 2.0 * t)])
     assert find_coinciding(apart, "median") == [], "negative control"
 

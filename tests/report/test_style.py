@@ -189,16 +189,3 @@ def test_variants_share_the_hue(write_suite):
     )
     assert lab(five[0].colour)[0] < 80, "seen on white"
     assert list(look_of_title.values())[5] == look_of("ckb-ucb")
-    apart = suite.replace(
-        "beta_scale: {sweep: [0.1, 0.2, 0.4, 0.8, 1.0]}", "B: {sweep: [norm, sup, 3.0]}"
-    )
-    grid = load(write_suite(apart)).grid
-    three = list(
-        looks(
-            type(
-                "Record", (), {"variants": lambda self, kind: {v.title: v for v in grid.algorithms}}
-            )()
-        ).values()
-    )[:3]
-    assert three[0] == look_of("ckb-rand"), "words have no order"
-    assert [look.filled for look in three] == [True, False, True]

@@ -124,11 +124,6 @@ def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_files_are_no_folders_to_write_to(runs, capsys):
-    assert main(["figures", runs["good"], "--out", runs["file"]]) == 2
-    assert capsys.readouterr().err == f"cbobench: {runs['file']} is a file; give a folder\n"
-
-
 def test_claims_of_several_runs(runs, capsys):
     assert main(["claims", runs["good"], runs["good"] + "/"]) == 2
     assert "given twice" in capsys.readouterr().err
