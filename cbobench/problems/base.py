@@ -16,7 +16,6 @@ from functools import cached_property, wraps
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
@@ -24,6 +23,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
+from cbobench.problems.instances import Generators, Indices
 from cbobench.problems.instances import Instances as Instances
 from cbobench.problems.instances import choose_seed_set as choose_seed_set
 from cbobench.problems.user_classes import refuse_signature, refuse_unread
@@ -69,9 +69,9 @@ class Arrivals:
         value: (k,).
     """
 
-    replicate: NDArray[np.intp]
-    round: NDArray[np.intp]
-    function: NDArray[np.intp]
+    replicate: Indices
+    round: Indices
+    function: Indices
     value: Array
 
 
@@ -323,7 +323,7 @@ class Problem:
             )
         return m
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+    def draw(self, generators: Generators) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""
         raise self.lacks(
             "draw(self, generators)",
@@ -336,7 +336,7 @@ class Problem:
         norm: Array,
         noise: Array,
         seed_size: int,
-        generators: Sequence[np.random.Generator],
+        generators: Generators,
     ) -> Instances:
         """One instance for all replicates; only the seed sets differ.
 
@@ -362,12 +362,12 @@ class Problem:
         return self.draw([np.random.default_rng(0)]) if self.seed_independent else None
 
 
-Draw = Callable[[Any, Sequence[np.random.Generator]], Drawn]
+Draw = Callable[[Any, Generators], Drawn]
 
 
 def _settling(draw: Draw) -> Draw:
     @wraps(draw)
-    def settled(self: Problem, generators: Sequence[np.random.Generator]) -> Drawn:
+    def settled(self: Problem, generators: Generators) -> Drawn:
         drawn = draw(self, generators)
         return drawn.settled(self.settle) if self.feasibility_tolerance else drawn
 

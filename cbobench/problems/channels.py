@@ -6,12 +6,11 @@ common.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
@@ -27,6 +26,7 @@ from cbobench.problems.base import (
     Problem,
     Shown,
 )
+from cbobench.problems.instances import Indices, Mask, Settle
 from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
 Law = Literal["gaussian", "uniform", "student-t", "pareto"]
@@ -123,7 +123,7 @@ class PairedRows(Channel):
         self.rows = rows
         self.draws = Draws(streams.role("rows"), uniform)
 
-    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+    def at(self, t: int, actions: Indices) -> Feedback:
         row = (self.draws.at(t) * len(self.rows)).astype(np.intp)
         return Feedback(self.rows[row, 0, actions], self.rows[row, 1, actions][:, None])
 
@@ -144,7 +144,7 @@ class Delayed:
         self.waiting: dict[int, list[tuple[int, int, int, float]]] = {}
 
     @property
-    def failed(self) -> NDArray[np.intp] | None:
+    def failed(self) -> Indices | None:
         """Evaluations that failed so far, (S,); None if none can."""
         return getattr(self.inner, "failed", None)
 
@@ -159,26 +159,22 @@ class Delayed:
         for s, function in np.argwhere(is_told).tolist():
             arrival = s, t, function, float(observed[s, function])
             self.waiting.setdefault(int(due[s, function]), []).append(arrival)
-        arrived = sorted(self.waiting.pop(t, []))
-        columns = list(zip(*arrived, strict=True)) if arrived else [(), (), (), ()]
-        replicate, rounds, functions = (np.array(c, dtype=np.intp) for c in columns[:3])
+        arrived = np.array(sorted(self.waiting.pop(t, [])), dtype=np.float64).reshape(-1, 4)
+        replicate, rounds, functions = arrived[:, :3].T.astype(np.intp)
         unknown = np.full_like(observed, np.nan)
-        arrivals = Arrivals(replicate, rounds, functions, np.array(columns[3], dtype=np.float64))
+        arrivals = Arrivals(replicate, rounds, functions, arrived[:, 3])
         return replace(feedback, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
 
 
-def skip_failed(t: int, values: Array, good: NDArray[np.bool_]) -> Feedback:
+def skip_failed(t: int, values: Array, good: Mask) -> Feedback:
     """Feedback of round t on the evaluations that succeeded; nothing is told of the others.
 
     Args:
         values: f and every g_j of all replicates, (S, 1 + m).
         good: whether the evaluation succeeded, (S,).
     """
-    unknown, replicates = np.full_like(values, np.nan), np.flatnonzero(good)
-    s, functions = (
-        index.ravel()
-        for index in np.meshgrid(replicates, np.arange(values.shape[1]), indexing="ij")
-    )
+    unknown = np.full_like(values, np.nan)
+    s, functions = np.nonzero(np.broadcast_to(good[:, None], values.shape))
     arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), functions, values[s, functions])
     return Feedback(unknown[:, 0], unknown[:, 1:], arrivals)
 
@@ -208,13 +204,11 @@ class UnderWay:
         self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
         count = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
         answers, self.waiting = self.waiting[:count], self.waiting[count:]
-        shape = (len(feedback.f), count, 1 + feedback.g.shape[1])
-        s, k, functions = (index.ravel() for index in np.indices(shape))
-        values = (
-            np.empty(shape) if not answers else np.stack([values for _, values in answers], axis=1)
-        )
+        replicates, m = feedback.g.shape
+        s, k, functions = (index.ravel() for index in np.indices((replicates, count, 1 + m)))
         rounds = np.array([played_round for played_round, _ in answers], dtype=np.intp)
-        arrivals = Arrivals(s, rounds[k], functions, values.ravel())
+        values = np.array([values for _, values in answers]).reshape(count, replicates, 1 + m)
+        arrivals = Arrivals(s, rounds[k], functions, values.swapaxes(0, 1).ravel())
         return Feedback(
             np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals
         )
@@ -326,5 +320,5 @@ class Phased(Drawn):
             for (start, _), move in zip(self.schedule[1:], self.moves, strict=True)
         )
 
-    def settled(self, settle: Callable[[Array], Array]) -> Phased:
+    def settled(self, settle: Settle) -> Phased:
         return Phased([(start, part.settled(settle)) for start, part in self.schedule], self.moves)

@@ -20,11 +20,17 @@ from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import AT_ONCE, Array
 
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Generators = Sequence[np.random.Generator]
+"""One per replicate."""
+Settle = Callable[[Array], Array]
+"""Constraint values of any shape, as `Problem.settle` gives them."""
 PAIRS = 2**18  # of actions per batch, so that intermediate arrays stay small
 ROUNDING = 4e-16  # of two products of differences: by what rounding may part them
 
 
-def best_feasible(f: Array, g: Array) -> NDArray[np.intp]:
+def best_feasible(f: Array, g: Array) -> Indices:
     """Index of the best action with every g_j <= 0.
 
     Args:
@@ -113,9 +119,7 @@ def slater_margin(g: Array) -> Array:
     return np.minimum(1.0, (-g.max(axis=1)).max(axis=1))
 
 
-def choose_seed_set(
-    g: Array, size: int, generators: Sequence[np.random.Generator]
-) -> NDArray[np.bool_]:
+def choose_seed_set(g: Array, size: int, generators: Generators) -> Mask:
     """`size` feasible actions per replicate, uniformly at random (all of them where there are
     fewer), (S, n).
 
@@ -138,7 +142,7 @@ Formula = Callable[[Array], Array]
 """Values (..., 1 + m) of (f, g_1, ..., g_m) at points (..., d)."""
 
 
-def settled_formula(formula: Formula, settle: Callable[[Array], Array]) -> Formula:
+def settled_formula(formula: Formula, settle: Settle) -> Formula:
     """A formula whose constraint values are settled (see `Problem.settle`)."""
 
     def settled(x: Array) -> Array:
@@ -185,17 +189,17 @@ class Drawn(ABC):
     sup: Array
     slater: Array
     f_star: Array | float
-    redraws: NDArray[np.intp]
-    seed_set: NDArray[np.bool_] | None
+    redraws: Indices
+    seed_set: Mask | None
     accuracy: float = 0.0
     exact: bool = True
     fails_by_chance: bool = False
     ends_only: bool = False
     units: tuple[float, float] = PLAYED
-    binds: NDArray[np.bool_] | None = None
+    binds: Mask | None = None
 
     @property
-    def noiseless(self) -> NDArray[np.bool_]:
+    def noiseless(self) -> Mask:
         """Whether f and every g_j are known to be observed without noise, (S,)."""
         return np.asarray(~self.noise.any(axis=1) & (not self.fails_by_chance))
 
@@ -231,7 +235,7 @@ class Drawn(ABC):
         return ()
 
     @abstractmethod
-    def settled(self, settle: Callable[[Array], Array]) -> Drawn:
+    def settled(self, settle: Settle) -> Drawn:
         """The same draw with constraint values as `Problem.settle` gives them."""
 
 
@@ -253,8 +257,8 @@ class Instances(Drawn):
     g: Array
     norm: Array
     noise: Array
-    seed_set: NDArray[np.bool_]
-    redraws: NDArray[np.intp]
+    seed_set: Mask
+    redraws: Indices
     accuracy: float = 0.0
     exact: bool = True
     units: tuple[float, float] = PLAYED
@@ -295,7 +299,7 @@ class Instances(Drawn):
         return largest
 
     @cached_property
-    def optimum(self) -> NDArray[np.intp]:
+    def optimum(self) -> Indices:
         """Best feasible action, (S,)."""
         return best_feasible(self.f, self.g)
 
@@ -305,7 +309,7 @@ class Instances(Drawn):
         return np.take_along_axis(self.f, self.optimum[:, None], axis=1)[:, 0]
 
     @cached_property
-    def binds(self) -> NDArray[np.bool_]:  # type: ignore[override]
+    def binds(self) -> Mask:  # type: ignore[override]
         """Whether the best action of all is infeasible and better than the best feasible one,
         (S,).
         """
@@ -322,11 +326,11 @@ class Instances(Drawn):
         return slater_margin(self.g)
 
     @cached_property
-    def _flat(self) -> tuple[Array, NDArray[np.intp]]:
+    def _flat(self) -> tuple[Array, Indices]:
         replicates, p, n = self.functions.shape
         return self.functions.reshape(-1), n * np.arange(replicates * p).reshape(replicates, p)
 
-    def values(self, first: int, actions: NDArray[np.intp]) -> Array:
+    def values(self, first: int, actions: Indices) -> Array:
         flat, offsets = self._flat
         return flat[offsets + actions[..., None]]
 
@@ -334,10 +338,10 @@ class Instances(Drawn):
         shape = (rounds, self.replicates)
         return np.broadcast_to(self.f_star, shape), np.broadcast_to(self.f_plus, shape)
 
-    def best(self, t: int) -> NDArray[np.intp]:
+    def best(self, t: int) -> Indices:
         return self.optimum
 
-    def settled(self, settle: Callable[[Array], Array]) -> Instances:
+    def settled(self, settle: Settle) -> Instances:
         return replace(self, g=settle(self.g))
 
 

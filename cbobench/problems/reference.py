@@ -21,7 +21,7 @@ import numpy as np
 from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, reraise_stop
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
-from cbobench.problems.instances import Formula
+from cbobench.problems.instances import Formula, Settle
 from cbobench.problems.user_classes import BOOLEAN, name_functions, read_run
 from cbobench.threads import single_thread
 
@@ -131,27 +131,21 @@ def search(
             played, [best, *units[np.argsort(-values[:, 0], kind="stable")[: starts // 2]]]
         )
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
-    active = [
-        f"g_{j + 1}"
-        for j in range(len(best_values) - 1)
-        if best_values[1 + j] >= -ACTIVE * size[1 + j]
+    active = [f"g_{j}" for j in 1 + np.flatnonzero(best_values[1:] >= -ACTIVE * size[1:])]
+    active += [
+        f"x_{i} at its {'least' if v < 0.5 else 'largest'}"
+        for i, v in enumerate(best.tolist(), 1)
+        if min(v, 1 - v) < 1e-12
     ]
-    for i, v in enumerate(best.tolist()):
-        active += (
-            [f"x_{i + 1} at its {'least' if v < 0.5 else 'largest'}"]
-            if min(v, 1 - v) < 1e-12
-            else []
-        )
-    share = float((worst <= 0).mean())
     return Optimum(
-        box.scale(best),
-        best_values,
-        highest,
-        max(margins),
-        share,
-        tuple(active),
-        reached,
-        len(start_points),
+        x=box.scale(best),
+        values=best_values,
+        highest=highest,
+        slater=max(margins),
+        share=float((worst <= 0).mean()),
+        active=tuple(active),
+        reached=reached,
+        starts=len(start_points),
     )
 
 
@@ -361,7 +355,7 @@ def contradiction(
     reference: Reference,
     box: Box,
     m: int,
-    settle: Callable[[Array], Array],
+    settle: Settle,
     divisor: Array,
 ) -> str:
     """Describes what contradicts a stated optimum, or returns ''. Allows for rounding of closed

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, reraise_stop
 from cbobench.gp.actions import Finite
@@ -21,7 +20,7 @@ from cbobench.problems.base import Drawn, Inputs, Objective
 from cbobench.problems.channels import FeedbackModel, lengthscale_of, noise_on
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
-from cbobench.problems.instances import settled_formula
+from cbobench.problems.instances import Generators, Indices, Mask, Settle, settled_formula
 from cbobench.problems.reference import Reference as Reference
 from cbobench.problems.reference import check_formula, contradiction, describe_beaten
 from cbobench.problems.reference import pointwise as pointwise
@@ -53,9 +52,9 @@ class BoxInstances(Drawn):
     noise: Array
     sup: Array
     slater: Array
-    redraws: NDArray[np.intp]
+    redraws: Indices
     accuracy: float
-    binds: NDArray[np.bool_] | None = None
+    binds: Mask | None = None
     seed_set: None = None
 
     def values(self, first: int, actions: Array) -> Array:
@@ -64,7 +63,7 @@ class BoxInstances(Drawn):
     def best(self, t: int) -> Array:
         return np.tile(self.point, (len(self.noise), 1))
 
-    def settled(self, settle: Callable[[Array], Array]) -> BoxInstances:
+    def settled(self, settle: Settle) -> BoxInstances:
         return replace(self, formula=settled_formula(self.formula, settle))
 
 
@@ -281,12 +280,10 @@ class BoxProblem(FeedbackModel):
         shift, divisor = self.scaling
         return (self.formula(x) - shift) / divisor
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+    def draw(self, generators: Generators) -> Drawn:
         return self.instances(self.scaled_formula, self.optimum, generators)
 
-    def instances(
-        self, formula: Formula, reference: Reference, generators: Sequence[np.random.Generator]
-    ) -> Drawn:
+    def instances(self, formula: Formula, reference: Reference, generators: Generators) -> Drawn:
         """The draws of a formula with a known optimum; on a grid the optimum is found by looking at
         every point.
         """

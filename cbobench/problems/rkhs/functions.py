@@ -6,13 +6,12 @@ On a box they are finite sums of kernel sections, whose norms are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
@@ -24,7 +23,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import FeedbackModel
 from cbobench.problems.data import Site
-from cbobench.problems.instances import Formula, settled_formula
+from cbobench.problems.instances import Formula, Generators, Indices, Mask, Settle, settled_formula
 from cbobench.problems.reference import Optimum, search
 from cbobench.rng import generator
 from cbobench.threads import single_thread
@@ -47,9 +46,7 @@ class RandomFunctions(FeedbackModel):
         "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
     )
 
-    def choose_generators(
-        self, generators: Sequence[np.random.Generator]
-    ) -> Sequence[np.random.Generator]:
+    def choose_generators(self, generators: Generators) -> Generators:
         """What each replicate draws from: its own generator, or one of that `instance`."""
         if self.instance == "fresh":
             return generators
@@ -111,7 +108,7 @@ class RandomRKHS(RandomFunctions):
         if isinstance(self.actions, Large):
             assert self.actions.features is not None  # raises where there are too many
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+    def draw(self, generators: Generators) -> Instances:
         generators = self.choose_generators(generators)
         f, g, norm, redraws = (
             np.stack(part) for part in zip(*self._draw_all(generators), strict=True)
@@ -121,9 +118,7 @@ class RandomRKHS(RandomFunctions):
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
         return Instances(f, g, norm, self.deviations(spread), seeds, redraws)
 
-    def _draw_all(
-        self, generators: Sequence[np.random.Generator]
-    ) -> list[tuple[Array, Array, Array, int]]:
+    def _draw_all(self, generators: Generators) -> list[tuple[Array, Array, Array, int]]:
         """f (n,), g (m, n), norms (1 + m,) and redraws for each generator.
 
         One draw each, then one more, two, four, ... for those without a feasible action: all values
@@ -312,8 +307,8 @@ class SectionInstances(Drawn):
     noise: Array
     sup: Array
     slater: Array
-    redraws: NDArray[np.intp]
-    binds: NDArray[np.bool_]
+    redraws: Indices
+    binds: Mask
     accuracy: float = ACCURACY
     seed_set: None = None
 
@@ -325,7 +320,7 @@ class SectionInstances(Drawn):
     def best(self, t: int) -> Array:
         return self.points
 
-    def settled(self, settle: Callable[[Array], Array]) -> SectionInstances:
+    def settled(self, settle: Settle) -> SectionInstances:
         return replace(
             self, functions=[settled_formula(function, settle) for function in self.functions]
         )
@@ -378,7 +373,7 @@ class RKHSBox(RandomFunctions):
             np.zeros(self.d), np.ones(self.d), self.kernel, self.lengthscale, self.candidates
         )
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> SectionInstances:
+    def draw(self, generators: Generators) -> SectionInstances:
         drawn = [self._draw_one(gen) for gen in self.choose_generators(generators)]
         functions, points, f, norm, sup, spread, slater, redraws, binds = zip(*drawn, strict=True)
         return SectionInstances(

@@ -8,7 +8,6 @@ the round's samples (Gretton et al. 2012, Lemma 6).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +28,7 @@ from cbobench.problems.base import (
     choose_seed_set,
 )
 from cbobench.problems.channels import FeedbackModel, noise_law, noise_on
+from cbobench.problems.instances import Generators
 from cbobench.problems.tables.readings import unit_grid
 from cbobench.rng import Draws, Streams, generator, standard_normal
 
@@ -195,7 +195,7 @@ class ExpertGuidance(FeedbackModel):
             .max()
         )
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+    def draw(self, generators: Generators) -> Instances:
         replicates = len(generators)
         weights = np.stack([gen.uniform(-1, 1, self.actions.n) for gen in generators])
         f = self.actions.combine(weights)

@@ -22,6 +22,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Ability, Drawn
 from cbobench.problems.channels import Phased, noise_on
 from cbobench.problems.formulas.box import BoxProblem, Formula, Reference
+from cbobench.problems.instances import Generators
 
 
 def pocket(
@@ -163,7 +164,7 @@ class DriftingPocket(FeasiblePocket):
             for shifts, level, reference in DRIFT
         ]
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+    def draw(self, generators: Generators) -> Drawn:
         starts = (1, self.first_change + 1, self.second_change + 1)
         parts = [
             self.instances(formula, reference, generators) for formula, reference in self.stated()

@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
@@ -27,6 +26,7 @@ from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.channels import Law, TwoLaws, noise_law
 from cbobench.problems.formulas.box import BoxProblem, Reference
+from cbobench.problems.instances import Indices
 from cbobench.problems.reference import search
 from cbobench.problems.tables.readings import Readings, ReadingsProblem, unit_grid
 from cbobench.rng import Draws, Streams, generator
@@ -37,7 +37,7 @@ JOBS = 1000  # per day
 RENT, RENT_POWER, ENERGY = 0.1, 1.4, 0.02  # of a server: RENT v^1.4, and ENERGY v² while it works
 
 
-def sojourn_times(gaps: Array, work: Array, servers: NDArray[np.intp], speeds: Array) -> Array:
+def sojourn_times(gaps: Array, work: Array, servers: Indices, speeds: Array) -> Array:
     """Seconds from arrival to departure in first-come first-served queues with c servers (Kiefer &
     Wolfowitz 1955).
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Channel, Drawn, Feedback
 from cbobench.problems.channels import skip_failed
+from cbobench.problems.instances import Generators, Indices, Mask, Settle
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
 
@@ -55,7 +55,7 @@ class Store(Protocol):
     def put(self, key: str, result: SimulationResult) -> None: ...
 
 
-def succeeded(values: Array) -> NDArray[np.bool_]:
+def succeeded(values: Array) -> Mask:
     """Which runs have finite values only, given (..., 1 + m)."""
     return np.asarray(np.isfinite(values).all(axis=-1))
 
@@ -102,15 +102,15 @@ class SimulatedInstances(Drawn):
         self.sup = np.full(shape, np.inf)
         self.noise = np.full(shape, np.inf if self.noisy else 0.0)
         self.slater = np.full(replicates, np.nan)
-        self.redraws: NDArray[np.intp] = np.zeros(replicates, dtype=np.intp)
+        self.redraws: Indices = np.zeros(replicates, dtype=np.intp)
         self.answers: dict[int, tuple[Array, Array]] = {}
         self.cache: list[dict[bytes, Array]] = [{} for _ in scenarios]
-        self.settle: Callable[[Array], Array] = np.asarray
+        self.settle: Settle = np.asarray
         self.lowest = np.full(replicates, np.inf)
         self.reason = ""  # why the last run of a round that failed did
 
     @property
-    def noiseless(self) -> NDArray[np.bool_]:
+    def noiseless(self) -> Mask:
         # Equal runs prove no absence of noise: the class must say so.
         return np.full(len(self.noise), not self.noisy)
 
@@ -128,7 +128,7 @@ class SimulatedInstances(Drawn):
         target = self.simulator.target
         return np.full(len(replicates), np.nan if target is None else self.simulator.sign * target)
 
-    def run(self, points: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+    def run(self, points: Array, gens: Generators) -> tuple[Array, str]:
         """Return (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), and why the
         first that failed did (see `Simulator.observe`).
         """
@@ -251,7 +251,7 @@ class SimulatedInstances(Drawn):
             return np.full(replicates, int(point[0]))
         return np.tile(point, (replicates, 1))
 
-    def settled(self, settle: Callable[[Array], Array]) -> SimulatedInstances:
+    def settled(self, settle: Settle) -> SimulatedInstances:
         clone = copy.copy(self)
         clone.settle = settle
         return clone
@@ -270,7 +270,7 @@ class SimulatedFeedback(Channel):
 
     def __init__(self, instances: SimulatedInstances, streams: Streams, skip: bool) -> None:
         self.instances, self.streams, self.skip = instances, streams, skip
-        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
+        self.failed: Indices = np.zeros(len(streams.scopes), dtype=np.intp)
 
     def at(self, t: int, actions: Array) -> Feedback:
         if t == 1:  # not after all rounds, which a wrong one would cost

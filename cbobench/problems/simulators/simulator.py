@@ -28,6 +28,7 @@ from cbobench.gp.kernels import Array, StationaryName, stationary
 from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays, lengthscale_of
+from cbobench.problems.instances import Generators
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -36,7 +37,9 @@ from cbobench.problems.simulators.kept import (
     succeeded,
 )
 from cbobench.problems.tables.configurations import (
+    ABOUT,
     BOUNDS,
+    FailureRule,
     Rule,
     constraints_of,
     describe_rules,
@@ -44,7 +47,6 @@ from cbobench.problems.tables.configurations import (
     orient,
     plain_rules,
 )
-from cbobench.problems.tables.failures import ABOUT, FailureRule
 from cbobench.problems.tables.inputs import InputSpace
 from cbobench.problems.user_classes import read_runs, refuse_no_constraint
 from cbobench.rng import Streams
@@ -211,7 +213,7 @@ class Simulator(Problem):
         """
         raise NotImplementedError
 
-    def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
+    def simulate_many(self, x: Any, gens: Generators) -> Any:
         """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what
         `simulate` gives for each of them in a list.
 
@@ -260,7 +262,7 @@ class Simulator(Problem):
         """What becomes of a simulation that fails."""
         return FailureRule.of(self.on_failure, self.m)
 
-    def observe(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+    def observe(self, x: Array, gens: Generators) -> tuple[Array, str]:
         """Checked runs at points (k, d), in the simulator's units, (k, 1 + m), NaN where one
         failed, retries spent; and why the first of those did, "" if none did.
 
@@ -292,7 +294,7 @@ class Simulator(Problem):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_store": None}  # which is of this process
 
-    def _attempt(self, x: Array, gens: Sequence[np.random.Generator]) -> tuple[Array, str]:
+    def _attempt(self, x: Array, gens: Generators) -> tuple[Array, str]:
         """One run per point, unless its result is kept: values, NaN where it failed, and the first
         reason.
         """
@@ -307,9 +309,7 @@ class Simulator(Problem):
         reason = next((result.reason for result in results if result.reason), "")
         return np.array([result.values for result in results]), reason
 
-    def _look_up_or_run(
-        self, x: Array, gens: Sequence[np.random.Generator]
-    ) -> list[SimulationResult]:
+    def _look_up_or_run(self, x: Array, gens: Generators) -> list[SimulationResult]:
         """The results at points (k, d): kept ones, and those of runs at all others at once, of
         which what took long is kept.
         """
@@ -352,7 +352,7 @@ class Simulator(Problem):
             numbers = tuple(key for key in seed.spawn_key if key >= RETRIES)
         return repr((type(self).__qualname__, self._own_parameters, self.as_written(x), *numbers))
 
-    def run_points(self, x: Array, gens: Sequence[np.random.Generator]) -> list[SimulationResult]:
+    def run_points(self, x: Array, gens: Generators) -> list[SimulationResult]:
         """One run per point (k, d), simulated.
 
         Raises:
@@ -500,7 +500,7 @@ class Simulator(Problem):
         """A point as users write it: coordinates, or input values by name."""
         return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+    def draw(self, generators: Generators) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1
         scenarios = [gen.bit_generator.seed_seq.spawn(count) for gen in generators]  # type: ignore[attr-defined]
         return SimulatedInstances(self, scenarios)

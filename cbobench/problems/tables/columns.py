@@ -13,11 +13,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, printable, refuse_strange, show
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
+from cbobench.problems.instances import Indices
 from cbobench.words import list_names
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def coordinates(
     log: Collection[str],
     one_hot: Collection[str],
     amounts: Collection[str],
-) -> tuple[Array, list[str], NDArray[np.intp]]:
+) -> tuple[Array, list[str], Indices]:
     """Coordinates (rows, d) of input columns, each from 0 to 1, a name per row, and of every column
     the first of its coordinates.
 
@@ -259,7 +259,7 @@ def units_of(values: Array) -> Array:
     return np.where(spread > 0, spread, 1.0)
 
 
-def find_firsts(widths: Sequence[int]) -> NDArray[np.intp]:
+def find_firsts(widths: Sequence[int]) -> Indices:
     """Return the first coordinate of every input, of which each has that many."""
     return np.asarray(np.cumsum([0, *widths[:-1]]), dtype=np.intp)
 

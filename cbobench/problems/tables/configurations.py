@@ -4,6 +4,10 @@ constraints).
 Rows with equal inputs are repetitions of one configuration: f and g are their means, and a round's
 noise is one of them drawn at random, as tabular benchmarks do (NAS-Bench-101: Ying et al. 2019).
 One draw serves f and every g_j, so that what one measurement ties together stays together.
+
+Objective, constraints (`Rule`) and what becomes of an evaluation that fails (`FailureRule`) are
+stated in the same words by simulators. As in Optuna and Ax, a trial that fails does not end a
+study.
 """
 
 from __future__ import annotations
@@ -11,18 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
+from cbobench.problems.instances import Generators, Indices, Mask
 from cbobench.problems.tables.columns import spreads, units_of, write_number
-from cbobench.problems.tables.failures import FailureRule
 from cbobench.problems.tables.inputs import InputSpace
 from cbobench.problems.user_classes import name_functions
 from cbobench.rng import Draws, Streams, standard_normal, uniform
@@ -145,17 +148,107 @@ def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
     return f"f = {f}; g: {list_names(requirements)}"
 
 
+def is_finite(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and bool(np.isfinite(value))
+
+
 def deviation(value: Any, label: str, least: float = 0.0) -> float:
     """A finite number of at least `least`. Raises `Misuse` for anything else."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not np.isfinite(value)
-        or value < least
-    ):
+    if not is_finite(value) or value < least:
         above = "" if least == -np.inf else f" of at least {least:g}"
         raise Misuse(f"{label} is {show(value)}; it must be a finite number{above}")
     return float(value)
+
+
+Outcome = Literal["infeasible", "skip", "fail"]
+OUTCOMES = get_args(Outcome)
+FAILURE_KEYS = ("retry", "then", "f", "g")
+MOST_RETRIES = 100
+ABOUT = (
+    "a failed evaluation: infeasible (counts as the worst f of the cell so far and a unit of every "
+    "g, or as those stated), skip (the method is told nothing), fail (ends the cell); {retry: k, "
+    "then: ..., f: ..., g: ...} retries first, with other random numbers"
+)
+
+
+@dataclass(frozen=True)
+class FailureRule:
+    """The parameter `on_failure`.
+
+    Attributes:
+        then: what a failed evaluation becomes once the retries are spent.
+        retries: further attempts.
+        f, g: its values in the problem's units; None for the worst that were seen.
+    """
+
+    then: Outcome = "infeasible"
+    retries: int = 0
+    f: float | None = None
+    g: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, declaration: str | Mapping[str, Any], m: int) -> FailureRule:
+        """Read the parameter, for m constraints.
+
+        Raises:
+            Misuse: an unknown word or key, a number of retries or values that cannot be.
+        """
+        if isinstance(declaration, str):
+            declaration = {"then": declaration}
+        for key in declaration:
+            if key not in FAILURE_KEYS:
+                raise unknown("key", key, FAILURE_KEYS, location="on_failure: ")
+        retries, then, f, g = (declaration.get(key) for key in FAILURE_KEYS)
+        if retries is not None and not (type(retries) is int and 1 <= retries <= MOST_RETRIES):
+            raise Misuse(
+                f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to "
+                f"{MOST_RETRIES}"
+            )
+        if then not in (None, *OUTCOMES):
+            raise unknown("outcome", then, OUTCOMES, location="on_failure: ")
+        if then not in (None, "infeasible") and not (f is None and g is None):
+            raise Misuse(f"on_failure: f or g is stated, but then is {then}; leave one of them out")
+        if f is not None:
+            deviation(f, "on_failure: f", least=-np.inf)
+        if g is None:
+            return cls(then or "infeasible", retries or 0, f)
+        return cls(then or "infeasible", retries or 0, f, read_failed_g(g, m))
+
+    def values_of(self, measurements: Array) -> Array:
+        """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 +
+        m).
+
+        Unless stated, f is the lowest seen, and each g_j the highest seen, or its spread where that
+        is not above 0.
+        """
+        g = measurements[:, 1:].max(axis=0, initial=-np.inf)
+        # A failed evaluation must be infeasible, even if nothing infeasible has been measured.
+        worst = np.where(g > 0, g, units_of(measurements[:, 1:]))
+        return self.with_stated(np.concatenate([measurements[:, :1].min(axis=0), worst]))
+
+    def with_stated(self, values: Array) -> Array:
+        """Return values (..., 1 + m) with those that are stated in their place."""
+        result = values.copy()
+        if self.f is not None:
+            result[..., 0] = self.f
+        if self.g is not None:
+            result[..., 1:] = self.g
+        return result
+
+
+def read_failed_g(g: Any, m: int) -> tuple[float, ...]:
+    """The stated g of a failed evaluation, a number for all or a list. Raises `Misuse`."""
+    values = g if isinstance(g, list) else [g] * m
+    if len(values) != m or not all(map(is_finite, values)):
+        raise Misuse(f"on_failure: g is {show(g)}; it must be a finite number, or a list of {m}")
+    if max(values, default=1.0) <= 0:
+        raise Misuse(
+            f"on_failure: g is {show(g)}; a failed evaluation is infeasible only if some g_j is "
+            "above 0"
+        )
+    return tuple(map(float, values))
 
 
 @dataclass(frozen=True)
@@ -173,19 +266,19 @@ class Measured:
     """
 
     rows: Array
-    counts: NDArray[np.intp]
+    counts: Indices
     points: Array
     names: tuple[str, ...]
-    origin: NDArray[np.intp]
-    firsts: NDArray[np.intp]
+    origin: Indices
+    firsts: Indices
 
     @cached_property
-    def failed(self) -> NDArray[np.bool_]:
+    def failed(self) -> Mask:
         """Which rows lack a value, (rows,)."""
         return np.asarray(np.isnan(self.rows).any(axis=1))
 
     @cached_property
-    def first(self) -> NDArray[np.intp]:
+    def first(self) -> Indices:
         """The first row of each configuration, (n,)."""
         return self.counts.cumsum() - self.counts
 
@@ -205,7 +298,7 @@ class Measured:
         return np.add.reduceat(values, self.first, axis=0) / self.counts[:, None]
 
     @staticmethod
-    def of(rows: Array, points: Array, names: Sequence[str], firsts: NDArray[np.intp]) -> Measured:
+    def of(rows: Array, points: Array, names: Sequence[str], firsts: Indices) -> Measured:
         """Rows grouped by equal points, configurations in the order in which they first appear.
 
         Args:
@@ -242,9 +335,9 @@ class MeasuredRows(Channel):
     def __init__(self, measured: Measured, values: Array, streams: Streams) -> None:
         self.measured, self.values = measured, values
         self.draws = Draws(streams.role("rows"), uniform)
-        self.failed: NDArray[np.intp] = np.zeros(len(streams.scopes), dtype=np.intp)
+        self.failed: Indices = np.zeros(len(streams.scopes), dtype=np.intp)
 
-    def at(self, t: int, actions: NDArray[np.intp]) -> Feedback:
+    def at(self, t: int, actions: Indices) -> Feedback:
         counts = self.measured.counts[actions]
         row = self.measured.first[actions] + (self.draws.at(t) * counts).astype(np.intp)
         self.failed += self.measured.failed[row]
@@ -391,7 +484,7 @@ class Configurations(Problem):
         """Of every row, (rows, 1 + m): its values minus the means of its configuration."""
         return self.values - np.repeat(self.means, self.measured.counts, axis=0)
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+    def draw(self, generators: Generators) -> Instances:
         drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
         failed_share = self.measured.means(self.measured.failed[:, None].astype(np.float64))
         by_chance = self.noise is None and bool(((failed_share > 0) & (failed_share < 1)).any())

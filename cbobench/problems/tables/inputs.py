@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.params import LARGEST
+from cbobench.problems.instances import Indices
 from cbobench.problems.tables.columns import (
     ASIDE,
     encode_categories,
@@ -282,7 +282,7 @@ class InputSpace:
         return math.prod(input_type.count or played + 1 for input_type in self.types) == played
 
     @property
-    def firsts(self) -> NDArray[np.intp]:
+    def firsts(self) -> Indices:
         """Of every input the first of its coordinates."""
         return find_firsts([len(input_type.choices) or 1 for input_type in self.types])
 
@@ -318,20 +318,17 @@ class InputSpace:
         """
         if not isinstance(configuration, Mapping) or {*configuration} != {*self.names}:
             raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(self.names)}")
-        for input_type in self.types:
-            value = configuration[input_type.name]
-            inside = (
-                value in input_type.choices
-                if input_type.choices
-                else isinstance(value, int | float)
-            )
-            if not inside or (
-                not input_type.choices and not input_type.low <= value <= input_type.high
-            ):
-                allowed = ", ".join(map(str, input_type.choices)) or input_type.range
-                raise Misuse(f"{noun}: {input_type.name} is {show(value)}; allowed: {allowed}")
-        if (values := dict(configuration)) in self.configurations:
-            return self.configurations.index({name: values[name] for name in self.names})
+        for t in self.types:
+            value = configuration[t.name]
+            is_inside = value in t.choices
+            if not t.choices:
+                is_inside = isinstance(value, int | float) and t.low <= value <= t.high
+            if not is_inside:
+                allowed = ", ".join(map(str, t.choices)) or t.range
+                raise Misuse(f"{noun}: {t.name} is {show(value)}; allowed: {allowed}")
+        values = dict(configuration)
+        if values in self.configurations:
+            return self.configurations.index(values)
         near = self.configurations[self.nearest(values)]
         raise Misuse(
             f"{noun} is none of the {len(self.configurations):,} configurations played; the "

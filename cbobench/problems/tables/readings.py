@@ -24,6 +24,7 @@ from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.params import param, state
 from cbobench.problems.base import Channel, Drawn, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise, PairedRows, lengthscale_of
+from cbobench.problems.instances import Generators
 from cbobench.rng import Draws, Streams, standard_normal
 
 
@@ -131,7 +132,7 @@ class TabularProblem(Problem):
         assert self.table.rows is not None
         return float(np.abs(self.table.rows - self.table.mean).max())
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+    def draw(self, generators: Generators) -> Instances:
         functions, norm = self._functions
         return self.repeat(functions, norm, np.full(2, self.noise), self.seed_size, generators)
 
@@ -249,7 +250,7 @@ class ReadingsProblem(Problem):
             np.abs(self.rows - mean).max(axis=(0, 2)),
         )
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Instances:
+    def draw(self, generators: Generators) -> Instances:
         mean, norm, residual = self._facts
         return self.repeat(mean, norm, residual, self.seed_size, generators)
 

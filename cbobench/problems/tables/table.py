@@ -16,6 +16,7 @@ from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Channel, Drawn, Inputs, Objective, Problem
 from cbobench.problems.channels import lengthscale_of
 from cbobench.problems.data import Site, sha256
+from cbobench.problems.instances import Generators
 from cbobench.problems.tables.columns import (
     category_values,
     compose,
@@ -27,13 +28,13 @@ from cbobench.problems.tables.columns import (
 from cbobench.problems.tables.configurations import (
     ConfigurationModel,
     Configurations,
+    FailureRule,
     Measured,
     Rule,
     constraints_of,
     deviation,
     objective_of,
 )
-from cbobench.problems.tables.failures import FailureRule
 from cbobench.problems.tables.inputs import InputColumns
 from cbobench.problems.tables.read import read_frame
 from cbobench.problems.tables.readings import Table, TabularProblem, correlation
@@ -88,7 +89,7 @@ class FromFiles(Problem):
     def kernel_is_known(self) -> bool:  # type: ignore[override]
         return self.played.kernel_is_known
 
-    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
+    def draw(self, generators: Generators) -> Drawn:
         return self.played.draw(generators)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
