@@ -9,6 +9,7 @@ others and says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, count
@@ -131,19 +132,23 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
         return 1.0, 0.0
     positive, total = ranks[values > 0].sum(), used.sum()
     effect = float((2 * positive - total) / ranks.sum())
-    return min(1.0, 2 * _find_tail(used, min(positive, total - positive))), effect
+    (tail,) = _find_tails(used, [min(positive, total - positive)])
+    return min(1.0, 2 * tail), effect
 
 
-def _find_tail(used: Array, summed: float) -> float:
-    """Return how often the ranks of one sign sum to at most a number, where signs are coin flips.
+def _find_tails(used: Array, sums: Sequence[float]) -> list[float]:
+    """Return how often the ranks of one sign sum to at most each of some numbers, where signs are
+    coin flips.
 
     Args:
         used: ranks of the differences that are not zero, (n,).
     """
     if len(used) > EXACT:
-        return float(ndtr((summed - used.sum() / 2) / np.sqrt((used**2).sum() / 4)))
-    halves = np.sort(np.rint(2 * used).astype(int))  # mean ranks are whole or half numbers
-    return float(_law_of_sum(tuple(halves.tolist()))[: round(2 * summed) + 1].sum())
+        middle, deviation = used.sum() / 2, np.sqrt((used**2).sum() / 4)
+        return [float(ndtr((summed - middle) / deviation)) for summed in sums]
+    halves = sorted((2 * used).tolist())  # mean ranks are whole or half numbers
+    law = _law_of_sum(tuple(map(round, halves)))
+    return [float(law[: round(2 * summed) + 1].sum()) for summed in sums]
 
 
 @lru_cache(maxsize=1024)
@@ -293,8 +298,9 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
             apart = array[i, shared] - array[j, shared]
             ranked = mean_ranks(np.abs(apart))
             used = ranked[apart != 0]
-            p[i, j] = min(1.0, _find_tail(used, ranked[apart < 0].sum()))
-            p[j, i] = min(1.0, _find_tail(used, ranked[apart > 0].sum()))
+            below, above = ranked[apart < 0].sum(), ranked[apart > 0].sum()
+            tails = np.minimum(1.0, _find_tails(used, [below, above]))
+            p[i, j], p[j, i] = tails
     return p, counts
 
 

@@ -104,16 +104,3 @@ def test_stopping_rule_by_hand(gap, moved, stops):
     run.x, run.z, run.penalty = np.array([2.0 + gap, 0.0]), np.array([[2.0, 0.0]]), 2.0
     before = run.z - np.array([[moved if stops or gap > 0.2 else moved + 0.02, 0.0]])
     assert run.dual_step(before) is stops
-
-
-def test_incumbent_is_the_best_mean_among_the_surely_feasible():
-    """Else the one that is infeasible least."""
-    for observations, best in (
-        ([((0.5, 0.9), 3.0, 0.5), ((0.1, 0.1), 1.0, -1.0), ((0.9, 0.1), 2.0, -0.8)], 2),
-        ([((0.1, 0.1), 5.0, 0.9), ((0.9, 0.9), 1.0, 0.2)], 1),
-    ):
-        run = started("admmbo", on_box(), lam=1e-4, scaled=False)
-        for x, f, g in observations:
-            run.inputs = np.array([x])
-            run.tell_one(0, x, f, np.array([g]))
-        assert run._incumbent() == best

@@ -12,10 +12,9 @@ from cbobench.algorithms.improvement import FAR, log_expected_improvement
 from cbobench.errors import Misuse
 from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
-from cbobench.problems.base import Feedback
 from cbobench.problems.simulators.simulator import Simulator
 from tests.algorithms.easy import bowl
-from tests.helpers import actions, make, play, prepare_class, problem, setting
+from tests.helpers import actions, make, play, prepare_class, problem
 
 ONE = np.ones((1, 1))
 
@@ -74,25 +73,6 @@ def test_log_improvement_where_the_expectation_underflows():
         np.exp(log_expected_improvement(2 * z, np.full(9, 2.0), 0.0)) / 2, sampled, rtol=0.15
     )
     assert np.isfinite(log_expected_improvement(np.array([-1e9]), np.array([1e-7]), 0.0)).all()
-
-
-def test_incumbent_by_hand():
-    """Independent arms, λ = 0.01: arm 0 told f = 1, g = -1 and arm 1 told f = 2, g = 1; arm 2
-    untouched.
-
-    Means are y/1.01, deviations √(0.01/1.01): arm 0 is feasible by ten deviations, arm 1 is not,
-    arm 2 is not played.
-    """
-    algorithm = make("cei", scaled=False, lam="scaled")
-    algorithm.start(setting(np.eye(3)))
-    incumbents = []
-    for t, (arm, f, g) in enumerate([(1, 2.0, 1.0), (0, 1.0, -1.0), (2, 0.0, 0.0)], start=1):
-        algorithm.ask(t)
-        incumbents.append(float(algorithm.incumbent[0]))
-        algorithm.chosen = np.array([arm])
-        algorithm.tell(t, algorithm.chosen, Feedback(np.array([f]), np.array([[g]])))
-    assert incumbents[:2] == [-np.inf, -np.inf]
-    np.testing.assert_allclose(incumbents[2], 1 / 1.01)
 
 
 @pytest.mark.parametrize(("grid", "kernel"), [(15, "given"), (None, "fit")])

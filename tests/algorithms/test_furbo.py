@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-import pytest
 
 from cbobench.algorithms.scbo import rank
 from tests.algorithms.easy import bowl, on_box, started
@@ -53,19 +52,6 @@ def test_the_region_is_the_box_around_the_best_tenth():
     )
     assert low[0] > 0.5, "where f is large"
     assert high[1] < 0.65, "and g is not positive"
-
-
-@pytest.mark.parametrize("middle", [(0.5, 0.5), (0.0, 0.9)])
-def test_all_inspectors_together_span_the_ball_in_the_cube(middle):
-    run, middle = learn_grid(share=1.0), np.array(middle)
-    run.side = 0.3
-    low, high = run._bounds(middle)
-    walls = np.maximum(middle - 0.3, 0.0), np.minimum(middle + 0.3, 1.0)
-    np.testing.assert_allclose((low, high), walls, atol=0.02)
-    _, points = run._inspect(middle)
-    assert np.linalg.norm(points - middle, axis=1).max() <= 0.3
-    run.side = 2.0
-    np.testing.assert_allclose(run._bounds(middle), ([0, 0], [1, 1]), atol=0.05)
 
 
 def test_inspectors_are_uniform_in_distance_and_direction():

@@ -10,7 +10,7 @@ from cbobench.gp.actions import Finite, break_ties, levels
 from cbobench.gp.beliefs import FunctionBelief, RandUCB
 from cbobench.gp.confidence import Width, gain_rate, greedy_gain
 from cbobench.gp.kernels import kernel
-from cbobench.rng import Draws, Streams, generator, standard_normal, uniform
+from cbobench.rng import Streams
 
 GRID = np.linspace(0, 1, 30)[:, None]
 ACTIONS = Finite(kernel("se", 0.2)(GRID, GRID), GRID, "se")
@@ -105,24 +105,6 @@ def test_rand_laws(law, mean, variance, low, high):
     assert abs(z.var() - variance) < 0.12
     assert low <= z.min() <= z.max() <= high
     assert abs(np.corrcoef(z[:-1].ravel(), z[1:].ravel())[0, 1]) < 0.05, "another Z in every round"
-
-
-@pytest.mark.parametrize("sampler", [standard_normal, uniform])
-@pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
-def test_draws_do_not_depend_on_block_or_company(sampler, shape, monkeypatch):
-    def numbers(replicates, memory):
-        monkeypatch.setattr(Draws, "MEMORY", memory)
-        draws = Draws([generator("d", s) for s in replicates], sampler, shape)
-        return np.stack([draws.at(t).copy() for t in range(1, 40)])
-
-    many = numbers(range(6), 2**18)
-    np.testing.assert_array_equal(many, numbers(range(6), 17))
-    np.testing.assert_array_equal(many[:, 4:5], numbers([4], 64))
-    assert not np.array_equal(many[:, 0], many[:, 1])
-    draws = Draws([generator("d", 4)], sampler, shape)
-    np.testing.assert_array_equal(draws.at(39), many[38, 4:5], "rounds may be skipped")
-    with pytest.raises(ValueError, match="only go forward"):
-        draws.at(2)
 
 
 def test_scores_that_rounding_tells_apart_tie():

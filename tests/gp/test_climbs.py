@@ -146,17 +146,6 @@ def test_the_step_solves_the_quadratic_programme(m, side, seed):
     np.testing.assert_allclose(multipliers[off < -1e-4], 0.0, atol=1e-12)
 
 
-def test_a_step_is_no_longer_than_it_may_be():
-    layout = taylor(2)
-    models = np.array([[0.0, 5.0, 1.0, -1.0, 0.0, -1.0]])
-    still = np.zeros((1, 1), dtype=bool)
-    step, _ = best_step(climbs_at([0.5, 0.5], models, [], 0.1), np.empty((1, 0)), layout, still)
-    np.testing.assert_allclose(step[0, 0], [0.1, 0.02], rtol=1e-12)
-    uphill = np.array([[0.0, 3.0, 0.0, 1.0, 0.0, 2.0]])  # not concave: as long as allowed, uphill
-    step, _ = best_step(climbs_at([0.5, 0.5], uphill, [], 0.1), np.empty((1, 0)), layout, still)
-    np.testing.assert_allclose(step[0, 0], [0.1, 0.0], atol=1e-12)
-
-
 # Scores over posteriors ---------------------------------------------------------------------------
 
 S = 3
@@ -230,17 +219,6 @@ def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_bloc
         theirs, reached = maximise.polish(penalised, single.jet, alone, box.spacing)
         np.testing.assert_array_equal(points[s], theirs[0])
         np.testing.assert_array_equal(values[s], reached[0])
-
-
-def test_it_stays_where_it_starts_if_that_is_best():
-    """On a cone no model is right; what is returned is no lower than the best start."""
-
-    def cone(mean, variance, points):
-        return Parts.of(-np.sqrt(np.abs(points - 0.3)).sum(axis=2))
-
-    start = np.concatenate([np.full((2, 1, 2), 0.3), RANDOM(1).random((2, 20, 2))], axis=1)
-    _, values = maximise.polish(cone, flat, start, 0.1)
-    np.testing.assert_array_equal(values.max(axis=1), 0.0)
 
 
 def test_a_curved_ridge_is_climbed_to_its_end():

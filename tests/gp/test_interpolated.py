@@ -110,9 +110,6 @@ def test_the_choice_in_words_and_what_it_needs():
     assert choice.representation(a_box(3), 100) == "observations (box with 64 candidates)"
     short, long = (choice.replicate_memory(a_box(), horizon, 1, P) for horizon in (100, 100_000))
     assert short == long, "in feature space nothing grows with t"
-    posterior = InterpolatedPosterior(a_box(), 0.05, 1, P)
-    held = sum(getattr(posterior, name).nbytes for name in ("mean", "variance", "factor"))
-    assert held < short < 5 * held
 
 
 def layouts(jet, d):

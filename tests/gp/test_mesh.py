@@ -12,7 +12,7 @@ import pytest
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.jets import taylor
 from cbobench.gp.kernels import SquaredExponential
-from cbobench.gp.mesh import LARGEST, Mesh, resolving
+from cbobench.gp.mesh import LARGEST, resolving
 
 MESHES = [
     (1, 0.03),
@@ -100,20 +100,6 @@ def test_values_slopes_and_bends_are_those_of_the_function(d, lengthscale, squar
     np.testing.assert_allclose(layout.slopes(model), slope, atol=1e-8 / lengthscale)
     np.testing.assert_allclose(layout.bends(model), bend, atol=1e-6 / lengthscale**2)
     np.testing.assert_allclose(mesh.values(fields, np.stack([at, at]))[0, 0], value, atol=1e-11)
-
-
-@pytest.mark.parametrize(("d", "lengthscale"), [(1, 0.2), (2, 0.2), (2, 0.5)])
-def test_a_coarser_mesh_would_not_do(d, lengthscale):
-    mesh = resolve_mesh(d, lengthscale)
-    coarse, at = Mesh(d, lengthscale, mesh.size * 2 // 3), places(d)
-
-    def wrong(mesh):
-        field = a_function(d, lengthscale, mesh.points, squared=True)[0]
-        return np.abs(
-            mesh.values(field[None, None], at[None])[0, 0] - a_function(d, lengthscale, at, True)[0]
-        ).max()
-
-    assert wrong(mesh) < 1e-11 < 1e-10 < wrong(coarse)
 
 
 def test_where_no_mesh_resolves_there_is_none():

@@ -102,25 +102,6 @@ def test_beliefs_given_a_sample_are_those_of_noise_free_observations():
     )
 
 
-def test_without_noise_every_sample_is_what_was_observed():
-    model = observed(count=5)
-    model.fits = [[Fitted(h.lengthscales, h.amplitude, NUGGET / 2, h.centre) for h in HYPERS]]
-    model._store_hyperparameters()
-    model._recompute()
-    normals = np.random.default_rng(0).standard_normal((1, 2, 4, 5))
-    samples = SampledPosterior(model, normals).samples
-    np.testing.assert_allclose(samples, np.repeat(model.observed[:, :, None], 4, 2), atol=1e-12)
-
-
-def test_replicates_do_not_touch():
-    together, normals = observed(replicates=3), np.ones((3, 2, 2, 7))
-    all_of = SampledPosterior(together, normals)
-    alone = SampledPosterior(observed(replicates=1), normals[:1])
-    np.testing.assert_array_equal(all_of.mean[:1], alone.mean)
-    np.testing.assert_array_equal(all_of.samples[:1], alone.samples)
-    assert together.pulls.shape == (3, 2, 1, 7), "the model itself is left as it is"
-
-
 def test_every_stratum_has_one_draw():
     from scipy.special import ndtr
 
@@ -175,15 +156,3 @@ def test_worth_is_the_mean_of_what_is_recommended_after_a_play(actions):
             expected[i] += (f[best] if allowed else least) / len(normals[0])
     np.testing.assert_allclose(worth, expected, rtol=1e-5)
     assert True in seen
-
-
-def test_rivals_hold_the_recommendation_and_all_that_was_observed():
-    model = observed(replicates=2)
-    points = np.array([[0.2, 0.3], [1.0, 0.0]])
-    rivals = rivals_around(points, model, BOX)
-    np.testing.assert_array_equal(rivals[:, 0], points)
-    np.testing.assert_array_equal(rivals[:, 1:8], model.points)
-    assert ((rivals >= 0) & (rivals <= 1)).all()
-    apart = np.abs(rivals[:, 8:] - points[:, None]).max(axis=2)
-    assert apart.max() <= BOX.spacing
-    assert (apart <= BOX.spacing / 25).sum(axis=1).min() >= 32

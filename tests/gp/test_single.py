@@ -9,7 +9,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import kernel
-from cbobench.gp.single import Cube, RunModel, RunningScale
+from cbobench.gp.single import RunModel, RunningScale
 
 RNG = np.random.default_rng(0)
 KERNEL = kernel("matern52", 0.3)
@@ -90,15 +90,6 @@ def test_the_scale_follows_the_range():
         scale.add(np.array([[7.0, -0.6]]))
     np.testing.assert_allclose(scale.amplitude, [[1.0, 0.3]])
     np.testing.assert_allclose(scale.centre, [[5.0, 0.0]])
-
-
-def test_cube():
-    cube = Cube(Finite(np.eye(3), np.array([[10.0, 5.0], [20.0, 5.0], [12.0, 5.0]])))
-    np.testing.assert_allclose(cube.units, [[0, 0], [1, 0], [0.2, 0]])
-    assert cube.action(np.array([0.15, 0.9])) == 2
-    box = Cube(Box(np.array([-1.0]), np.array([3.0])))
-    np.testing.assert_allclose(box.action(np.array([0.5])), [1.0])
-    np.testing.assert_allclose(box.action(np.array([1.5])), [3.0])
 
 
 @pytest.mark.parametrize("kind", ["box", "finite"])

@@ -201,24 +201,6 @@ def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
     assert distance(counts(lazy), expected) > 31.3, "negative control"
 
 
-def test_shortfall_by_hand():
-    mean, deviation = np.array([[1.0, 4.0], [2.0, -1.0]]), np.array([[1.0, 2.0], [0.5, 1.0]])
-    np.testing.assert_allclose(
-        shortfall(mean, deviation, 3.0, np.zeros((1, 1))), [2.0**2 + 4.0**2, 0.0]
-    )
-    np.testing.assert_allclose(shortfall(mean, deviation, None, np.array([[1.5]])), [1.0, 0.0])
-    limits = np.array([[1.0]])  # of each constraint its own
-    np.testing.assert_allclose(shortfall(mean, deviation, None, limits), [2.0**2, 0.0])
-    rng = np.random.default_rng(0)
-    mean, deviation = rng.normal(size=(3, 500)), rng.random((3, 500)) + 0.1
-    chance = norm.sf((0.5 - mean[0]) / deviation[0]) * norm.cdf(-mean[1:] / deviation[1:]).prod(
-        axis=0
-    )
-    assert (chance <= np.exp(-shortfall(mean, deviation, 0.5, np.zeros((2, 1))) / 2)).all(), (
-        "a bound on the probability to win"
-    )
-
-
 def test_violations_that_add_up_to_more_than_the_goals_cannot_win():
     """Twenty constraints of which none alone is above the goal's violation: counted in a million
     draws.
@@ -243,33 +225,6 @@ def test_the_best_point():
         "none feasible: least total violation"
     )
     assert best_of(np.array([[1.0, 3.0]])) == 1, "no constraints"
-
-
-@pytest.mark.parametrize("kind", ["box", "finite"])
-@pytest.mark.parametrize("lam", [0.05, "scaled"])
-def test_an_action_that_was_played_twice_has_one_mean(kind, lam):
-    learned = Told(kind, lam=lam)
-    for i in (7, 2, 7):
-        learned.model.tell(
-            learned.x[[i]] if kind == "box" else np.array([i]),
-            np.random.default_rng(i).normal(size=3),
-        )
-    means = learned.model.played_means
-    assert (means[:, 30] == means[:, 7]).all()
-    assert (means[:, 32] == means[:, 7]).all()
-    assert (means[:, 31] == means[:, 2]).all()
-    assert len(set(means[0])) == 30, "negative control: other actions have other means"
-
-
-def test_forgetting():
-    learned = Told("box", lam=0.05)
-    learned.model.forget()
-    assert learned.model.count == 0
-    learned.model.tell(learned.asked[:1], np.array([5.0, 0.1, 0.1]))
-    assert learned.model.observed.shape == (3, 1)
-    square = learned.amplitude[0] ** 2
-    _, variance, _ = learned.model.at(learned.asked[:1])
-    np.testing.assert_allclose(square * variance[0, 0], square * 0.05 / (square + 0.05))
 
 
 def test_a_lambda_that_is_lost_ends_the_cell():
