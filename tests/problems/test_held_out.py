@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize, nnls
 
 from cbobench.problems import PROBLEMS
-from cbobench.problems.formulas.cec2006 import ISLANDS, PLANES, WEIGHTS, HeldOut
+from cbobench.problems.formulas.cec2006 import HeldOut
 from cbobench.problems.formulas.shapes import ISLANDS, PLANES, WEIGHTS
 from tests.helpers import build_task
 from tests.problems.derive_high_dimensional import evaluate, local
