@@ -255,11 +255,8 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
         # YAML reads the words true and false as Booleans.
-        word = (
-            str(value).lower()
-            if isinstance(value, bool) and str(value).lower() in arguments
-            else value
-        )
+        word = str(value).lower() if isinstance(value, bool) else value
+        word = word if word in arguments else value
         return any(word == v and type(word) is type(v) for v in arguments), word
     if origin in (typing.Union, types.UnionType):
         # The first type that fits wins. A value may fit several,
@@ -391,17 +388,14 @@ def _refuse_ignored_default(cls: type) -> None:
     # A dataclass takes the default of the class that annotates the field: without an annotation it
     # stays as it was.
     for f in _fields(cls).values():
-        stated = next(
-            (vars(owner)[f.name] for owner in cls.__mro__ if f.name in vars(owner)), f.default
+        stated = inspect.getattr_static(cls, f.name, f.default)
+        is_value = stated is None or isinstance(
+            stated, bool | int | float | str | list | dict | tuple
         )
-        plain_value = stated is None or isinstance(
-            stated, (bool, int, float, str, list, dict, tuple)
-        )
-        if plain_value and f.default_factory is MISSING and stated != f.default:
-            kind = f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+        if is_value and f.default_factory is MISSING and stated != f.default:
+            kind = getattr(f.type, "__name__", f.type)
             raise Misuse(
-                f"{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's "
-                "default at "
+                f"{cls.__name__}: {f.name} = {show(stated)} leaves the parameter's default at "
                 f"{show(f.default)}; set {f.name} in the suite, or write {f.name}: {kind} = "
                 f"param({show(stated)}, ...)"
             )

@@ -166,15 +166,10 @@ class Manifest:
         for kind in VARIANT_KINDS:
             earlier = {v.title: v for g in self.grids for v in getattr(g, kind)}
             for variant in getattr(new, kind):
-                candidates = [earlier[variant.title]] if variant.title in earlier else []
-                candidates += [
-                    v
-                    for v in spelt[kind].values()
-                    if {v.title, v.label} & {variant.title, variant.label}
-                ]
-                namesake = next(
-                    (candidate for candidate in candidates if candidate.key != variant.key), None
-                )
+                others = [*spelt[kind].values()]
+                if variant.title in earlier:
+                    others.insert(0, earlier[variant.title])
+                namesake = find_namesake(variant, others)
                 if namesake is not None:
                     raise Misuse(
                         f"{location} holds {show(variant.label)} with other parameters "
@@ -356,6 +351,12 @@ class Manifest:
                     f"{label} ({suffix})" if len(variants) > 1 else label
                 )
         return {title: labels[title] for title in self.variants(kind)}
+
+
+def find_namesake(variant: Variant, others: Iterable[Variant]) -> Variant | None:
+    """Return another variant, of some, whose title or label is one of its own."""
+    names = {variant.title, variant.label}
+    return next((v for v in others if v.key != variant.key and {v.title, v.label} & names), None)
 
 
 def describe_changes(before: Variant, after: Variant) -> str:

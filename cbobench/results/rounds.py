@@ -103,9 +103,6 @@ def make_printable(part: pa.Table) -> pa.Table:
             changed = pa.chunked_array(
                 [_printable_texts(chunk, field.name) for chunk in column.chunks], field.type
             )
-        elif pa.types.is_list(field.type) and pa.types.is_string(field.type.value_type):
-            lists = [_printable_list(texts) for texts in column.to_pylist()]
-            changed = pa.chunked_array([pa.array(lists, field.type)])
         else:
             continue
         part = part.set_column(number, field.name, changed)
@@ -123,10 +120,6 @@ def _printable_texts(texts: pa.StringArray, name: str) -> pa.StringArray:
         lines = [None if parts is None else ["\n".join(parts)] for parts in lines]
     escaped = [None if parts is None else "\n".join(map(printable, parts)) for parts in lines]
     return pa.array(escaped, pa.string())
-
-
-def _printable_list(texts: list[str | None] | None) -> list[str | None] | None:
-    return None if texts is None else [None if text is None else printable(text) for text in texts]
 
 
 class _Rewards(NamedTuple):

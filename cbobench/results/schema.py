@@ -45,13 +45,30 @@ Cells of rules before 2 do not say theirs.
 IMPROVED = "simple_regret"
 PLAYED = ("t", "action", "x", "observed_f", "observed_g")
 """What is known of a round once it is played; a digest covers it (see `results.rounds`)."""
-_KEYS = [
-    ("cell", pa.string()),
-    ("problem", pa.string()),
-    ("algorithm", pa.string()),
-    ("seed", pa.int64()),
-]
-_VECTOR = pa.list_(pa.float64())
+_TYPES = {
+    "bool": pa.bool_(),
+    "float": pa.float64(),
+    "int": pa.int64(),
+    "text": pa.string(),
+    "vector": pa.list_(pa.float64()),
+}
+_ROUNDS = """
+    cell text, problem text, algorithm text, seed int, t int, action int, x vector,
+    f float, g vector, f_star float, f_plus float, observed_f float, observed_g vector,
+    METRICS, dual vector
+"""
+_CELLS = """
+    cell text, problem text, algorithm text, seed int, horizon int, spec text,
+    status text, digest text, error text, traceback text,
+    METRICS, f_star float, f_plus float, first_feasible int, longest_streak int,
+    positive_dual float, binds bool, infeasibility_declared bool, cap_hits int, redraws int,
+    failed_evaluations int, failed_fits int, fitted bool,
+    recommended_action int, recommended_x vector, recommended_f float, recommended_g vector,
+    recommendation_rule int, feasibility_tolerance float,
+    seconds float, seconds_per_round float, peak_memory_mb float,
+    host text, cpu text, arithmetic text, source text, libraries text, attempt int
+"""
+"""The columns of rounds and of cells in order, with their types; metrics are numbers."""
 REQUIRED = {
     "rounds": {"cell", "seed", "t"},
     "cells": {"cell", "seed", "horizon", "status", "source", "libraries", "attempt"},
@@ -95,66 +112,16 @@ def schema(kind: str) -> pa.Schema:
 
 @cache
 def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
-    metrics = [(name, pa.float64()) for name in measured]
-    if kind in ("improvements", "plays"):
-        kept = ("cell", "t", IMPROVED) if kind == "improvements" else ("cell", *PLAYED)
-        return pa.schema([_schema("rounds", measured).field(name) for name in kept])
-    if kind == "rounds":
-        return pa.schema(
-            [
-                *_KEYS,
-                ("t", pa.int64()),
-                ("action", pa.int64()),
-                ("x", _VECTOR),
-                ("f", pa.float64()),
-                ("g", _VECTOR),
-                ("f_star", pa.float64()),
-                ("f_plus", pa.float64()),
-                ("observed_f", pa.float64()),
-                ("observed_g", _VECTOR),
-                *metrics,
-                ("dual", _VECTOR),
-            ]
-        )
-    return pa.schema(
+    metrics = ", ".join(f"{name} float" for name in measured)
+    text = _CELLS if kind == "cells" else _ROUNDS
+    columns = pa.schema(
         [
-            *_KEYS,
-            ("horizon", pa.int64()),
-            ("spec", pa.string()),
-            ("status", pa.string()),
-            ("digest", pa.string()),
-            ("error", pa.string()),
-            ("traceback", pa.string()),
-            *metrics,
-            ("f_star", pa.float64()),
-            ("f_plus", pa.float64()),
-            ("first_feasible", pa.int64()),
-            ("longest_streak", pa.int64()),
-            ("positive_dual", pa.float64()),
-            ("binds", pa.bool_()),
-            ("infeasibility_declared", pa.bool_()),
-            ("cap_hits", pa.int64()),
-            ("redraws", pa.int64()),
-            ("failed_evaluations", pa.int64()),
-            ("failed_fits", pa.int64()),
-            (FITTED, pa.bool_()),
-            ("recommended_action", pa.int64()),
-            ("recommended_x", _VECTOR),
-            ("recommended_f", pa.float64()),
-            ("recommended_g", _VECTOR),
-            (RULE, pa.int64()),
-            ("feasibility_tolerance", pa.float64()),
-            ("seconds", pa.float64()),
-            ("seconds_per_round", pa.float64()),
-            ("peak_memory_mb", pa.float64()),
-            ("host", pa.string()),
-            ("cpu", pa.string()),
-            ("arithmetic", pa.string()),
-            ("source", pa.string()),
-            ("libraries", pa.string()),
-            ("attempt", pa.int64()),
+            (name, _TYPES[kind_of_value])
+            for name, kind_of_value in map(str.split, text.replace("METRICS", metrics).split(","))
         ]
     )
+    kept = {"improvements": ("cell", "t", IMPROVED), "plays": ("cell", *PLAYED)}.get(kind)
+    return columns if kept is None else pa.schema([columns.field(name) for name in kept])
 
 
 def make_footer(kind: str, task: str, cells: list[str], rows: int) -> dict[bytes, bytes]:
@@ -169,7 +136,9 @@ class _HashingSink:
     closed = False
 
     def __init__(self, sink: Any) -> None:
-        self.sink, self.size, self.hash = sink, 0, hashlib.sha256()
+        self.sink = sink
+        self.size = 0
+        self.hash = hashlib.sha256()
 
     def write(self, data: Any) -> int:
         self.size += memoryview(data).nbytes
@@ -191,7 +160,9 @@ class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
     ) -> None:
         columns = columns.with_metadata(metadata)
         dictionary = [name for name in DICTIONARY if name in columns.names]
-        self._sink, self._footer, self._ended = _HashingSink(sink), metadata[FOOTER], False
+        self._sink = _HashingSink(sink)
+        self._footer = metadata[FOOTER]
+        self._ended = False
         options = {"use_dictionary": dictionary, **COMPRESSION, **layout}
         super().__init__(self._sink, columns, **options)
 
@@ -216,7 +187,8 @@ def digest_matches(source: Any, metadata: dict[bytes, bytes]) -> bool:
         metadata: of its schema.
     """
     size, _, digest = metadata.get(DIGEST, b"").decode(errors="replace").partition(" ")
-    left, hasher = int(size) if size.isdecimal() else 0, hashlib.sha256()
+    left = int(size) if size.isdecimal() else 0
+    hasher = hashlib.sha256()
     source.seek(0)
     while left > 0 and (data := source.read(min(left, 2**20))):
         hasher.update(data)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show
 from cbobench.results.folder import SUFFIX
-from cbobench.results.manifest import NO_POSITION, Manifest, Pair, describe_changes
+from cbobench.results.manifest import NO_POSITION, Manifest, Pair, describe_changes, find_namesake
 from cbobench.results.query import PublishedCells
 from cbobench.results.rounds import equal_or_nan
 from cbobench.suite.cells import Grid
@@ -29,25 +30,28 @@ and how fast.
 
 def join_published(parts: Sequence[PublishedCells]) -> PublishedCells:
     """Return the cells of several runs, all read with the same columns."""
-    first_rows = np.cumsum([0, *(len(part.table) for part in parts)]).tolist()
-    first_tasks = np.cumsum([0, *(len(part.tasks) for part in parts)]).tolist()
-    first_origins = np.cumsum([0, *(len(part.origins) for part in parts)]).tolist()
     # of equal ids, np.unique takes that of the first run
     ids, first = np.unique(np.concatenate([part.ids for part in parts]), return_index=True)
-    rows = [part.rows + start for part, start in zip(parts, first_rows, strict=False)]
-    tasks = [part.task + start for part, start in zip(parts, first_tasks, strict=False)]
-    origins = [part.origin + start for part, start in zip(parts, first_origins, strict=False)]
+    rows = _number_on([part.rows for part in parts], [len(part.table) for part in parts])
     return PublishedCells(
         ids=ids,
-        rows=np.concatenate(rows)[first],
+        rows=rows[first],
         table=pa.concat_tables([part.table for part in parts]),
-        task=np.concatenate(tasks),
-        origin=np.concatenate(origins),
+        task=_number_on([part.task for part in parts], [len(part.tasks) for part in parts]),
+        origin=_number_on([part.origin for part in parts], [len(part.origins) for part in parts]),
         tasks=[task for part in parts for task in part.tasks],
         origins=[origin for part in parts for origin in part.origins],
         failed=np.concatenate([part.failed for part in parts]),
         attempt=np.concatenate([part.attempt for part in parts]),
     )
+
+
+def _number_on(positions: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return positions in several lists of some sizes as those in all lists, one after the
+    other.
+    """
+    starts = np.cumsum([0, *sizes[:-1]]).tolist()
+    return np.concatenate([part + start for part, start in zip(positions, starts, strict=True)])
 
 
 def count_shared(parts: Sequence[PublishedCells]) -> tuple[int, int]:
@@ -107,7 +111,7 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
     for manifest, name in zip(manifests, short_names, strict=True):
         own = {variant.key: variant for variant in manifest.variants("problems").values()}
         for key, problem in own.items():
-            if key not in problems and (old := _find_namesake(problem, problems)):
+            if key not in problems and (old := find_namesake(problem, problems.values())):
                 raise Misuse(
                     f"{show(problem.label)} is another problem in {name} than in "
                     f"{holders[old.key]} ({describe_changes(old, problem)}); leave one of the runs "
@@ -126,18 +130,6 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
     return replace(joined, invocations=calls)
 
 
-def _find_namesake(variant: Variant, earlier: Mapping[str, Variant]) -> Variant | None:
-    """Return another variant, of some by key, whose title or label is one of its own."""
-    return next(
-        (
-            old
-            for old in earlier.values()
-            if old.key != variant.key and {old.title, old.label} & {variant.title, variant.label}
-        ),
-        None,
-    )
-
-
 def _tell_apart(variant: Variant, earlier: Mapping[str, Variant], name: str) -> Variant:
     """Return a method of a run as it is, or named by the run where its name stands for another one
     earlier; a note says in what they differ.
@@ -145,7 +137,7 @@ def _tell_apart(variant: Variant, earlier: Mapping[str, Variant], name: str) -> 
     Args:
         earlier: the methods of earlier runs, by key.
     """
-    old = _find_namesake(variant, earlier)
+    old = find_namesake(variant, earlier.values())
     if old is None:
         return variant
     label = f"{variant.label} ({name})"
