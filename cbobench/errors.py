@@ -17,7 +17,9 @@ from typing import Any
 MOST_NAMES = 20  # names that an error lists; for more it gives their number and the nearest
 LONGEST = 500  # characters of the first line of an error
 SHORTEST = 3  # characters of the beginning of a name that name it
-LIKE, VERY_LIKE = 0.6, 0.75  # least similarity of a name that is meant, and of a further one
+# least similarity of a name that is meant, and of a further one
+LIKE = 0.6
+VERY_LIKE = 0.75
 STRANGE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, among them the escape of terminals
     "\u2028\u2029"  # line separators
@@ -141,7 +143,8 @@ def refuse_strange(text: str, label: str, *, lines: bool = False) -> None:
 
 def find_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error with its causes and contexts."""
-    visited, waiting = set(), [error]
+    visited = set()
+    waiting = [error]
     while waiting:
         cause = waiting.pop()
         if id(cause) not in visited:

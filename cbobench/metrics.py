@@ -177,7 +177,8 @@ def _recommended_regret() -> Running:
     """f* - f of the action recommended after the round; NaN if it is infeasible or missing."""
 
     def running(rounds: Rounds) -> Array:
-        f, g = rounds.recommended[:, :, 0], rounds.recommended[:, :, 1:]
+        f = rounds.recommended[:, :, 0]
+        g = rounds.recommended[:, :, 1:]
         return np.where((g <= 0).all(axis=2), _short_of(rounds, f), np.nan)
 
     return running

@@ -252,7 +252,8 @@ def plain(value: Any) -> Any:
 
 def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
     """Return (fits, value in the declared type)."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    origin = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
     if origin is Literal:
         # YAML reads the words true and false as Booleans.
         word = str(value).lower() if isinstance(value, bool) else value
@@ -406,7 +407,8 @@ def build(cls: type[T], settings: Mapping[str, Any]) -> T:
     one.
     """
     refuse_unfinished(cls)
-    values, fields = resolve(cls, settings), _fields(cls)
+    values = resolve(cls, settings)
+    fields = _fields(cls)
     try:
         instance: T = cls(**{fields[name].name: value for name, value in values.items()})
         validate = getattr(instance, "validate", None)

@@ -59,7 +59,8 @@ class _KnownState(ISpawnableSeedSequence):
     """
 
     def __init__(self, digest: bytes, state: NDArray[np.uint64]) -> None:
-        self.digest, self.state = digest, state
+        self.digest = digest
+        self.state = state
 
     @cached_property
     def sequence(self) -> np.random.SeedSequence:
@@ -109,7 +110,8 @@ def _constants(first: int, factor: int, count: int) -> Words:
     return np.array(powers, dtype=np.uint32)[:, None]
 
 
-ENTERING, LEAVING = _constants(0x43B0D7E5, 0x931E8875, 33), _constants(0x8B51F9DD, 0x58F38DED, 9)
+ENTERING = _constants(0x43B0D7E5, 0x931E8875, 33)
+LEAVING = _constants(0x8B51F9DD, 0x58F38DED, 9)
 FEW = 8  # generators that are made as fast one by one
 
 
@@ -152,7 +154,8 @@ class Draws:
 
     MEMORY = 2**18  # numbers held at a time, about 2 MB
     # rounds of the first block, and of any; each is four times the last, as a play may be short
-    FIRST, MOST = 16, 1024
+    FIRST = 16
+    MOST = 1024
 
     def __init__(
         self,
@@ -165,7 +168,9 @@ class Draws:
         self.shape = shape
         per_round = max(1, len(self.generators) * int(np.prod(shape)))
         self.most = int(np.clip(self.MEMORY // per_round, 1, self.MOST))
-        self.first, self.rounds = 1, 0  # of the block; round 1 needs a new one
+        # of the block; round 1 needs a new one
+        self.first = 1
+        self.rounds = 0
         self.block: NDArray[np.float64] = np.empty((0,))
 
     def at(self, t: int) -> NDArray[np.float64]:

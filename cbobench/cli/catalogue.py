@@ -168,9 +168,11 @@ def _show_class(options: argparse.Namespace) -> None:
     from cbobench import params, resources
     from cbobench.registry import registry_of
 
-    name, registries = options.name, (_registry("algorithms"), _registry("problems"))
+    name = options.name
+    registries = (_registry("algorithms"), _registry("problems"))
     registry = registry_of(name, registries, [Path()], besides=resources.suites())
-    cls, kind = registry.get(name), registry.kind
+    cls = registry.get(name)
+    kind = registry.kind
     parameters = [parameter.__dict__ for parameter in params.params_of(cls)]
     facts = {"name": name, "kind": kind, "source": cls.source, "about": cls.about}
     facts["text"] = inspect.getdoc(cls)

@@ -56,7 +56,9 @@ def find_names() -> dict[tuple[str, str], Sequence[str]]:
     from cbobench.problems import PROBLEMS
     from cbobench.report.quantities import quantities
 
-    suites, methods, problems = [*resources.suites()], ALGORITHMS.names(), PROBLEMS.names()
+    suites = [*resources.suites()]
+    methods = ALGORITHMS.names()
+    problems = PROBLEMS.names()
     return {
         ("", "suite"): suites,
         ("", "metric"): [*quantities()],

@@ -204,7 +204,8 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
             print(CLEARED * on_terminal, end="", flush=True)
             print(printable(f"  {text}"), file=sys.stderr, flush=True)
 
-    settings, kind = _settings(options.set), kind_of(options.name)
+    settings = _settings(options.set)
+    kind = kind_of(options.name)
     verdicts: list[Verdict] = []
     for law, judge in laws_on(options.name, settings, DataFolder(options.data, watcher=Notes())):
         if plain and not verdicts:  # now the settings are valid
@@ -269,7 +270,8 @@ def new(kind: str, name: str, folder: Path) -> tuple[Path, Path]:
         Misuse: the name is no name, is a module's that Python knows, or a file is there already.
     """
     module, cls = _module_and_class(name)
-    code, suite = folder / f"{module}.py", folder / f"{module}.yaml"
+    code = folder / f"{module}.py"
+    suite = folder / f"{module}.yaml"
     existing = [str(path) for path in (code, suite) if path.exists()]
     if existing:
         raise Misuse(

@@ -50,7 +50,9 @@ class Parser(argparse.ArgumentParser):
             self._refuse([first], self)
         options, left = self.parse_known_args(arguments)
         if left and hasattr(options, "other") and not any(word.startswith("-") for word in left):
-            options.other, left = [*options.other, *left], []  # further runs, after an option
+            # further runs, after an option
+            options.other = [*options.other, *left]
+            left = []
         if left:
             commands = next(action for action in self._actions if action.dest == "command")
             self._refuse(left, dict(commands.choices or {})[options.command])

@@ -303,7 +303,8 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     is_union = any(
         getattr(options, word) for word in ("union", "ranks", "profile", "best", "against")
     )
-    runs, left_out = [options.run, *options.other], list[str]()
+    runs = [options.run, *options.other]
+    left_out = list[str]()
     if len(runs) > 2 and not is_union:
         raise Misuse(
             f"{len(runs)} runs are given; allowed: two, for what changed from the "
@@ -380,7 +381,8 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     ):
         found.append(bool(paths))
         print(describe_files(figure, paths), file=sys.stdout if paths else sys.stderr)
-    good, labels = problems_played(part), part.record.labels("problems")
+    good = problems_played(part)
+    labels = part.record.labels("problems")
     if absent := ", ".join(label for title, label in labels.items() if title not in good):
         print(f"not drawn, without a good cell of T = {part.horizon:,}: {absent}", file=sys.stderr)
     # A figure without files says why it is not drawn; where there is none, no recipe is about these

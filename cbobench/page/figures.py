@@ -26,7 +26,9 @@ from cbobench.report.selection import Selection
 Figure = Any  # of plotly, which is imported only where a page is written
 ROUNDS = 160  # points of a curve at most
 BAR_EVERY = 20  # points, from the last one on
-ROW, MARGIN = 240, 150  # pixels: a row of curves, and what stands above and below all
+# pixels: a row of curves, and what stands above and below all
+ROW = 240
+MARGIN = 150
 
 START = r"(?:file://)?(?:~|…)?/(?!/)"
 PATH = re.compile(
@@ -135,7 +137,8 @@ def _draw_steps(run: Run, frame: pd.DataFrame, **settings: Any) -> Figure:
     import plotly.express as px
 
     look_by_title = looks(run.record)
-    names, colours = {}, {}
+    names = {}
+    colours = {}
     for title, label, n, expected in (
         frame[["algorithm", "label", "n", "expected"]].drop_duplicates("algorithm").to_numpy()
     ):

@@ -112,7 +112,8 @@ def format_estimate(part: Part) -> str:
 
 def describe_counts(findings: Sequence[Finding]) -> str:
     """How many claims, in how many settings, with which verdicts."""
-    claims, settings = len({f.claim.id for f in findings}), sum(bool(f.parts) for f in findings)
+    claims = len({f.claim.id for f in findings})
+    settings = sum(bool(f.parts) for f in findings)
     verdicts = count_verdicts([f.verdict for f in findings])
     return f"{count_noun(claims, 'claim')}, {count_noun(settings, 'setting')}: {verdicts}"
 

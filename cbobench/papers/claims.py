@@ -82,7 +82,8 @@ class Case:
         """A simulated replication: seeds drawn for us, as many as there are, and others for the
         paper's trials.
         """
-        seeds, rng = self.seeds, generator("papers", "replication", index)
+        seeds = self.seeds
+        rng = generator("papers", "replication", index)
         ours, theirs = (tuple(rng.choice(seeds, size).tolist()) for size in (len(seeds), trials))
         plays = [
             replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays

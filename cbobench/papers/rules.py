@@ -202,7 +202,8 @@ def _ratio(rule: str, metric: str, a: Play, b: Play) -> Part:
         means = _pairs(metric, a.paper, b.paper, None).mean().to_numpy()
         claimed = int(np.searchsorted(bounds, means[0] / means[1])) if means[1] > 0 else claimed
     pairs = _pairs(metric, a, b, None).to_numpy()
-    n, expected = len(pairs), max(a.expected, b.expected)
+    n = len(pairs)
+    expected = max(a.expected, b.expected)
     subject = f"{_symbol(metric)} of {a.label} over {b.label}'s"
     paper = f"{bounds[0]:g} to {bounds[1]:g}" if rule == "similar" else f"< {SIMILAR:g}"
     means = _resamples(n) @ pairs if n > 1 else np.zeros((1, 2))
@@ -245,21 +246,21 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     if play.paper:
         paper = float(play.paper.final(metric).mean())
     values = play.final(metric).to_numpy()
-    n, mean = len(values), float(values.mean()) if len(values) else math.nan
+    n = len(values)
+    mean = float(values.mean()) if len(values) else math.nan
     least = METRICS[metric].least if metric in METRICS else None
     low, high = (float(end) for end in interval(values, bounds=(least, None)))
     unit = ROUND if metric in METRICS and METRICS[metric].is_count else 0.0
-    subject, paper_text = (
-        f"{_symbol(metric)} of {play.label}",
-        f"{'≤ ' if rule == 'at most' else ''}{paper:g}",
-    )
+    subject = f"{_symbol(metric)} of {play.label}"
+    paper_text = f"{'≤ ' if rule == 'at most' else ''}{paper:g}"
     if n < 2:
         return Part.open(rule, subject, paper_text, n, play.expected, mean)
     p = _same_law(values, paper, trials)
     near = (paper / SIMILAR - unit, paper * SIMILAR + unit)
     far = (paper / FAR - unit, paper * FAR + unit)
     if rule == "at most":
-        near, far = (-math.inf, near[1]), (-math.inf, far[1])
+        near = (-math.inf, near[1])
+        far = (-math.inf, far[1])
     verdict: Verdict = "cannot tell"
     accepted = near[0] <= mean <= near[1] or (far[0] <= mean <= far[1] and p >= SIGNIFICANT)
     if (near[0] <= low and high <= near[1]) or (accepted and n >= ENOUGH):
@@ -285,7 +286,8 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
 
     share = 1.0 if play.paper is None else float((play.paper.final(metric) == 0).mean())
     values = play.final(metric).to_numpy()
-    n, zeros = len(values), int((values == 0).sum())
+    n = len(values)
+    zeros = int((values == 0).sum())
     low, high = proportion(zeros, n)
     theirs = round(share * trials)
     p = (
@@ -312,7 +314,8 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     positive at t, e = -∞.
     """
     end, start, pairs = _two_sums(metric, play, t)
-    n, ends = len(pairs), (math.nan, math.nan)
+    n = len(pairs)
+    ends = (math.nan, math.nan)
     subject = f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}"
     if play.paper:
         _, _, theirs = _two_sums(metric, play.paper, t)
@@ -373,7 +376,8 @@ def power(
         stdtrit(len(x) - 2, 0.975)
         * np.sqrt(residuals @ residuals / (len(x) - 2) / (centred @ centred))
     )
-    low, high = slope - half, slope + half
+    low = slope - half
+    high = slope + half
     side = side_of(low, high, at_most) if at_most is not None else -side_of(low, high, at_least)
     return Part(
         "cost",
@@ -406,9 +410,11 @@ def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
             if any(part.verdict == "contradicted" for part in best)
             else "cannot tell"
         )
-    n, expected = min(part.n for part in best), max(part.expected for part in best)
+    n = min(part.n for part in best)
+    expected = max(part.expected for part in best)
     label = f"{subject}: {'; '.join(part.subject for part in best)}"
-    held, needed = sum(part.holds for part in best), max(part.needed for part in best)
+    held = sum(part.holds for part in best)
+    needed = max(part.needed for part in best)
     return Part(
         best[0].rule,
         label,

@@ -90,14 +90,15 @@ def block_key(pair: Pair) -> tuple[Hashable, ...]:
 
 def summaries(play: Play) -> list[dict[str, Any]]:
     """Return a row for every cell of a finished play, by column of the cells table."""
-    metrics, instances, replicates = play.metrics, play.instances, play.setting.replicates
+    metrics = play.metrics
+    instances = play.instances
+    replicates = play.setting.replicates
     seconds = play.seconds / replicates
-    declared, hits, fits = (
-        play.algorithm.declared_infeasible,
-        play.algorithm.cap_hits,
-        play.algorithm.failed_fits,
-    )
-    positive, binds = play.positive_dual, instances.binds
+    declared = play.algorithm.declared_infeasible
+    hits = play.algorithm.cap_hits
+    fits = play.algorithm.failed_fits
+    positive = play.positive_dual
+    binds = instances.binds
     failed = getattr(play.channel, "failed", None)
     recommended = _describe_recommendations(play)
     # macOS counts bytes where others count kilobytes
@@ -106,7 +107,8 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     f_star, f_plus = metrics.stars
     # Metrics become lists column by column, as blocks of short horizons have a thousand cells.
     numbers = {name: metrics.final[name] for name in METRICS} | {"f_star": f_star, "f_plus": f_plus}
-    names, by_cell = list(numbers), zip(*map(_none_if_nan, numbers.values()), strict=True)
+    names = list(numbers)
+    by_cell = zip(*map(_none_if_nan, numbers.values()), strict=True)
     result = []
     for s, values in enumerate(by_cell):
         row: dict[str, Any] = dict(zip(names, values, strict=True))
@@ -141,7 +143,8 @@ def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
     assert play.recommendations.last is not None, "it is asked after the last round"
     actions, values = play.recommendations.last
     place = "recommended_x" if actions.ndim == 2 else "recommended_action"
-    f, result = play.metrics.reported(values[:, 0]), []
+    f = play.metrics.reported(values[:, 0])
+    result = []
     for action, reward, g in zip(actions, f, values[:, 1:], strict=True):
         none = np.isnan(action).all() if actions.ndim == 2 else action == NONE
         noise_free = (
@@ -222,11 +225,14 @@ class RoundRows:
     def table(self) -> pa.Table:
         """Return the pending rows as a table, sorted by cell and round, and clear them."""
         self.written += self.waiting
-        parts, self.pending, self.waiting = self.pending, [], 0
+        parts = self.pending
+        self.pending = []
+        self.waiting = 0
         if not parts:
             return self.schema.empty_table()
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        rounds, replicates = len(joined["t"]), len(self.cells)
+        rounds = len(joined["t"])
+        replicates = len(self.cells)
         columns: dict[str, pa.Array] = {"t": pa.array(np.tile(joined["t"], replicates))}
         for name, values in joined.items():
             if name == "t":

@@ -35,7 +35,8 @@ def isolate_play(*name: Part) -> Iterator[None]:
 
     Afterwards they are as before, and so are the rules for warnings and floating-point errors.
     """
-    state, numpy_state = random.getstate(), np.random.get_state(legacy=False)  # noqa: NPY002
+    state = random.getstate()
+    numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
     bits = np.random.get_bit_generator()  # type: ignore[attr-defined]
     with np.errstate(), warnings.catch_warnings():
         seed = generator(*name, "global")

@@ -110,7 +110,8 @@ class Play:
         horizon: int,
         options: PlayOptions = PlayOptions(),
     ) -> None:
-        parallel, instances = options.parallel, options.instances
+        parallel = options.parallel
+        instances = options.instances
         self.horizon = horizon
         self.problem = problem
         self.algorithm = algorithm
@@ -183,7 +184,8 @@ class Play:
 
     def _chunk(self, first: int, rounds: int, observers: Sequence[Observer]) -> Chunk:
         record = _Record(first, rounds, self.setting, self.problem.actions)
-        started, simulated = read_cpu_seconds(), self.problem.simulated_seconds
+        started = read_cpu_seconds()
+        simulated = self.problem.simulated_seconds
         try:
             self._play_rounds(record, observers)
         except BaseException as error:  # a user's algorithm or channel may raise any error
@@ -212,19 +214,18 @@ class Play:
 
     def _play_rounds(self, record: _Record, observers: Sequence[Observer]) -> None:
         """Play the rounds of a chunk, each by the same steps, and record them."""
-        algorithm, channel, allowed, late = (
-            self.algorithm,
-            self.channel,
-            self.problem.actions,
-            self.late,
-        )
-        actions, f, g, arrivals = record.actions, record.f, record.g, record.arrivals
-        of_actions, of_f, of_g, n_initial = (
-            actions.shape[1:],
-            f.shape[1:],
-            g.shape[1:],
-            len(self.initial),
-        )
+        algorithm = self.algorithm
+        channel = self.channel
+        allowed = self.problem.actions
+        late = self.late
+        actions = record.actions
+        f = record.f
+        g = record.g
+        arrivals = record.arrivals
+        of_actions = actions.shape[1:]
+        of_f = f.shape[1:]
+        of_g = g.shape[1:]
+        n_initial = len(self.initial)
         recommended_rounds = self.recommendations.rounds
         # Most rounds pass the looks below, which take a tenth of what the checks do: types and
         # shapes, and indices as unsigned ones, of which a negative one is larger than any n.
@@ -285,13 +286,15 @@ class _Record:
     """
 
     def __init__(self, first: int, rounds: int, setting: Setting, allowed: Finite | Box) -> None:
-        replicates, m = setting.replicates, setting.constraints
+        replicates = setting.replicates
+        m = setting.constraints
         self.first = first
         self.actions: Actions = np.zeros((rounds, replicates), dtype=np.intp)
         if isinstance(allowed, Box):
             self.actions = np.zeros((rounds, replicates, allowed.d))
         self.f = np.zeros((rounds, replicates))
-        self.g, self.duals = np.zeros((rounds, replicates, m)), np.zeros((rounds, replicates, m))
+        self.g = np.zeros((rounds, replicates, m))
+        self.duals = np.zeros((rounds, replicates, m))
         self.arrivals: list[Arrivals | None] = [None] * rounds
         self.answers: dict[int, Actions | None] = {}
         self.has_duals = self.is_late = self.lacks_f = False
@@ -343,7 +346,8 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
     """Refuse actions outside the set, and values that NumPy would cast or broadcast into
     `actions`.
     """
-    shape, kinds = actions.shape[1:], "iu" if actions.dtype.kind == "i" else "fiu"
+    shape = actions.shape[1:]
+    kinds = "iu" if actions.dtype.kind == "i" else "fiu"
     if (
         not isinstance(chosen, np.ndarray)
         or chosen.shape != shape
@@ -369,7 +373,9 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
 
 def _check_feedback(feedback: Feedback, replicates: int, m: int) -> None:
     """Refuse observations of other shapes, and arrivals that are not finite."""
-    f, g, arrivals = feedback.f, feedback.g, feedback.arrivals
+    f = feedback.f
+    g = feedback.g
+    arrivals = feedback.arrivals
     if f.shape != (replicates,) or g.shape != (replicates, m):
         shapes = f"f {f.shape} and g {g.shape}"
         raise CellFailure(

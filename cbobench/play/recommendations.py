@@ -78,13 +78,15 @@ class Incumbents:
             latest = np.maximum.accumulate(better)
             every = np.concatenate([self.actions[criterion][None], actions])
             by_criterion.append(every[latest, np.arange(len(f[0]))])
-            self.best[criterion], self.actions[criterion] = highest[-1], by_criterion[-1][-1]
+            self.best[criterion] = highest[-1]
+            self.actions[criterion] = by_criterion[-1][-1]
             if criterion == 0:
                 self.feasible = highest[1:] > -np.inf
         return _choose(self.feasible, *by_criterion)
 
     def _after_arrivals(self, actions: Actions, arrivals: Sequence[Arrivals | None]) -> Actions:
-        incumbents, self.feasible = np.empty_like(actions), np.zeros(actions.shape[:2], dtype=bool)
+        incumbents = np.empty_like(actions)
+        self.feasible = np.zeros(actions.shape[:2], dtype=bool)
         for i, arrived in enumerate(arrivals):
             self.played.append(actions[i])
             assert arrived is not None
@@ -107,7 +109,8 @@ class Incumbents:
         violation = np.maximum(self.settle(values[1:]), 0.0).sum()
         for criterion, key in enumerate((-np.inf if violation > 0 else values[0], -violation)):
             if key > self.best[criterion, s]:
-                self.best[criterion, s], self.actions[criterion, s] = key, action
+                self.best[criterion, s] = key
+                self.actions[criterion, s] = action
 
 
 def _choose(mask: NDArray[np.bool_], actions: Actions, alternatives: Actions) -> Actions:

@@ -73,7 +73,8 @@ class Recorder:
                 f"round {first + t}: {fault} at the action of replicate {s}; it must be finite"
             )
         f_star, f_plus = self.instances.stars(first, len(actions))
-        f, g = played[:, :, 0], played[:, :, 1:]
+        f = played[:, :, 0]
+        g = played[:, :, 1:]
         violated = np.asarray((g > 0).any(axis=2))
         accuracy = self.instances.accuracy
         # never where f_star is NaN
@@ -86,7 +87,9 @@ class Recorder:
         if recommended is None:
             recommended = np.full_like(played, np.nan)
         # Rewards are played in units of order 1, and from here on in those of tables.
-        f, f_star, f_plus = self.reported(f), self.reported(f_star), self.reported(f_plus)
+        f = self.reported(f)
+        f_star = self.reported(f_star)
+        f_plus = self.reported(f_plus)
         self.star_totals += [
             np.concatenate([np.zeros_like(s[:1]), s]).cumsum(axis=0)[-1] for s in (f_star, f_plus)
         ]

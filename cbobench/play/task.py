@@ -215,10 +215,8 @@ def refuse_other_code(
                 f"{remedy}, then run again"
             )
             if noun == "code":  # the driver says which modules differ
-                refusal.pair, refusal.hashes = (
-                    (problem, algorithm),
-                    module_hashes(problem, algorithm),
-                )
+                refusal.pair = (problem, algorithm)
+                refusal.hashes = module_hashes(problem, algorithm)
             raise refusal
 
 
@@ -363,7 +361,8 @@ def _play_rounds(
     observers: Sequence[Observer] = (),
 ) -> CellRows:
     """Play cells of a task up to the horizon, and write their rounds."""
-    origin, digests = os.getpid(), Digests()
+    origin = os.getpid()
+    digests = Digests()
 
     def write_waiting() -> None:
         table = rounds.table()

@@ -65,7 +65,8 @@ class Heartbeat:
 
     def begin(self, seconds: float, played: int) -> None:
         """Allow so many seconds from now on for a play, which comes as `play` once it is made."""
-        self.play, self.played = None, played
+        self.play = None
+        self.played = played
         self.allowed = self.left = seconds
 
     def rest(self) -> None:

@@ -104,12 +104,14 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
 
 def _compare_rounds(published: pa.Table, played: pa.Table, left_out: Collection[str]) -> str:
     """Return in which of the stored rounds a value differs first, and how, or ""."""
-    t, played_t = published["t"].to_pylist(), played["t"].to_pylist()
+    t = published["t"].to_pylist()
+    played_t = played["t"].to_pylist()
     # which rounds a bundle keeps is its author's affair; the last one is always among them
     played = played.filter(pa.array(np.isin(played_t, [*t, played_t[-1]])))
     if played["t"].to_pylist() != t:
         return "its stored rounds are others"
-    first, text = len(t), ""
+    first = len(t)
+    text = ""
     for name in published.column_names:
         # what is no metric a bundle may have left out
         is_stored = name in METRICS or published[name].null_count < len(t)
@@ -128,7 +130,8 @@ def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
     """Return the first round in which simple regret falls to another value, or in one play alone,
     or "".
     """
-    stored, expected = _list_improvements(published), _list_improvements(played)
+    stored = _list_improvements(published)
+    expected = _list_improvements(played)
     for t in sorted(stored.keys() | expected.keys()):
         if stored.get(t) != expected.get(t):
             difference = describe(_symbol(IMPROVED), expected.get(t), stored.get(t))

@@ -56,7 +56,8 @@ class Stage:
         """
         _, current = self._problems[variant.key]
         for name in ("inputs", "objective"):
-            said, here = getattr(variant, name), getattr(current, name)
+            said = getattr(variant, name)
+            here = getattr(current, name)
             if said is not None and canonical(said) != canonical(here):
                 return (
                     f"its run.json gives {show(variant.title)} the {name} {show(said)}, here: "

@@ -60,7 +60,8 @@ class _Shard:
 
     @property
     def is_full(self) -> bool:
-        rows, cells = sum(m.rows for m in self.members), sum(len(m.cells) for m in self.members)
+        rows = sum(m.rows for m in self.members)
+        cells = sum(len(m.cells) for m in self.members)
         return rows >= ROWS or cells >= CELLS
 
 

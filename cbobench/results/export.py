@@ -113,7 +113,8 @@ def export(
             raise Misuse(
                 f"{target} is there and no bundle of this version; remove it, or give another --out"
             ) from None
-    manifest, published = Manifest.read(folder), read_published(folder, None)
+    manifest = Manifest.read(folder)
+    published = read_published(folder, None)
     positions = published.find(manifest.cells.ids)
     rows = positions[positions != NO_POSITION]
     if not len(rows):
@@ -220,7 +221,8 @@ def thin_rounds(
     improvements of simple regret, and of methods whose bits depend on the CPU what was played.
     """
     good = cells.filter(pa.array([status == "ok" for status in cells["status"].to_pylist()]))
-    ids, horizons = good["cell"].to_pylist(), good["horizon"].to_numpy()
+    ids = good["cell"].to_pylist()
+    horizons = good["horizon"].to_numpy()
     position = {cell: i for i, cell in enumerate(ids)}
     of_the_cpu = np.array([OF_THE_CPU in words for words in good["libraries"].to_pylist()], bool)
     tasks = published.by_task(ids)
@@ -230,7 +232,8 @@ def thin_rounds(
     for task, task_cells in tasks.items():
         of_task = {cell: position[cell] for cell in task_cells}
         for part in task.rounds(sorted({*list_kept(), *PLAYED}), task_cells):
-            row, t = cell_positions(part, of_task), part["t"].to_numpy()
+            row = cell_positions(part, of_task)
+            t = part["t"].to_numpy()
             is_fixed = np.zeros(len(row), dtype=bool)
             for horizon, rounds in fixed.items():
                 is_fixed |= (horizons[row] == horizon) & np.isin(t, rounds)
@@ -301,7 +304,8 @@ def _public_grid(grid: Grid) -> Grid:
         return tuple(replace(v, note=ABSOLUTE_PATH_TO_END.sub("…", v.note)) for v in variants)
 
     left_out = tuple((pair, cut_at_path(why)) for pair, why in grid.unplayable)
-    problems, algorithms = noted(grid.problems), noted(grid.algorithms)
+    problems = noted(grid.problems)
+    algorithms = noted(grid.algorithms)
     return replace(grid, problems=problems, algorithms=algorithms, command=(), unplayable=left_out)
 
 

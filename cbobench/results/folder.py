@@ -218,7 +218,8 @@ class RunFolder:
         """
         target = self.path(relative)
         if not self.local:
-            sink, origin = pa.BufferOutputStream(), os.getpid()
+            sink = pa.BufferOutputStream()
+            origin = os.getpid()
             write(sink)
             leave_fork(origin)
             self._ask(lambda: self._upload(target, sink.getvalue()), "write to")
@@ -284,7 +285,8 @@ class RunFolder:
 
     def _describe_absence(self, relative: str) -> str:
         """Return why there is no such file, and which run may be meant."""
-        place, remedy = Path(self.uri), "give the folder of a run"
+        place = Path(self.uri)
+        remedy = "give the folder of a run"
         if not self.local:
             return f"it has no {relative}; {remedy}"
         # the second is where `cbobench run` puts a suite of that name
@@ -313,7 +315,8 @@ class RunFolder:
             FileGone: it does not exist.
             TruncatedFile: it cannot be read.
         """
-        path, fault = self.path(f"{kind}/{task}.parquet"), "is not a whole Parquet file"
+        path = self.path(f"{kind}/{task}.parquet")
+        fault = "is not a whole Parquet file"
         try:
             with self._open(f"{kind}/{task}.parquet") as source:
                 file = pq.ParquetFile(source, page_checksum_verification=True, **options)

@@ -32,7 +32,9 @@ from cbobench.watcher import SILENT, Watcher
 LOCK = "lock"
 LOCK_SECONDS = 1.0  # to wait for the lock on a disk: `status` has it for a moment
 # seconds that a call in a bucket waits for others that ask, and of its object there
-ASK_SECONDS, RENEW_SECONDS, EXPIRES_AFTER = 2.0, 10.0, 60.0
+ASK_SECONDS = 2.0
+RENEW_SECONDS = 10.0
+EXPIRES_AFTER = 60.0
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
 RUN_ENTRIES = {FILE, LOCK, *KINDS, "simulations"}
 """What a run folder holds."""
@@ -105,7 +107,8 @@ def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
             with suppress(CbobenchError):  # it is tried again
                 write()
 
-    is_slow, seen = True, _find_lock(folder)
+    is_slow = True
+    seen = _find_lock(folder)
     while is_slow:
         began = time.monotonic()
         # A call that plays renews its object; that of a killed one expires.

@@ -155,7 +155,8 @@ class Manifest:
     def append_call(self, new: Grid, about: str, invocation: dict[str, Any]) -> Manifest:
         """Return this manifest with another call's grid as its latest."""
         earlier = tuple(g for g in self.grids if not new.covers(g))
-        grids, calls = (*earlier, new), (*self.invocations, invocation)
+        grids = (*earlier, new)
+        calls = (*self.invocations, invocation)
         return replace(self, about=about, grids=grids, invocations=calls)
 
     def _refuse_namesakes(self, new: Grid, location: str) -> None:

@@ -148,7 +148,8 @@ class RewardSums:
             ArrowInvalid: rounds of a cell are missing, so that the file is not what was written.
         """
         codes = cell_codes(part)
-        ids, codes_of_rows = codes.dictionary.to_pylist(), codes.indices.to_numpy()
+        ids = codes.dictionary.to_pylist()
+        codes_of_rows = codes.indices.to_numpy()
         # a shard's row group may hold a cell in several places
         order = np.argsort(codes_of_rows, kind="stable")
         starts = np.flatnonzero(np.diff(codes_of_rows[order], prepend=-1))
@@ -229,7 +230,8 @@ class Digests:
             self._add_alike(part if alike.all() else part.filter(pa.array(alike)))
 
     def _add_alike(self, part: pa.Table) -> None:
-        t, content = part["t"].to_numpy(), _as_bytes(part)
+        t = part["t"].to_numpy()
+        content = _as_bytes(part)
         for cell, rows in rows_by_cell(part).items():
             if (np.diff(t[rows], prepend=self._last.get(cell, 0)) <= 0).any():
                 raise DamagedRun(

@@ -14,7 +14,8 @@ from cbobench.errors import DamagedRun, show
 from cbobench.metrics import METRICS, REWARD_STEPS
 
 SCHEMA_VERSION = 6
-FOOTER, DIGEST = b"cbobench", b"cbobench digest"
+FOOTER = b"cbobench"
+DIGEST = b"cbobench digest"
 COMPRESSION: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 3,

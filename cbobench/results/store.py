@@ -79,7 +79,9 @@ class AtomicFile(io.FileIO):
     """
 
     def __init__(self, target: Path, location: str) -> None:
-        self.target, self.location, self.origin = target, location, os.getpid()
+        self.target = target
+        self.location = location
+        self.origin = os.getpid()
         self.temporary = target.parent / f".{target.name}.{os.urandom(6).hex()}.tmp"
 
     def open(self) -> None:

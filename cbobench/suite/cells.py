@@ -65,7 +65,8 @@ class Pair:
         if pattern is None:
             return True
         glob = pattern.replace("[", "[[]")
-        problem_names, algorithm_names = self.problem.aliases, self.algorithm.aliases
+        problem_names = self.problem.aliases
+        algorithm_names = self.algorithm.aliases
         pair_names = map("/".join, itertools.product(problem_names, algorithm_names))
         return any(
             fnmatchcase(name, glob)

@@ -145,7 +145,9 @@ def _identify(problem: Problem, unprepared: Variant) -> Variant:
     """Return the variant of a prepared problem with what identifies it, and what readers are told
     of it.
     """
-    fixed, note, inputs = problem.identity(), printable(problem.note()), problem.describe_inputs()
+    fixed = problem.identity()
+    note = printable(problem.note())
+    inputs = problem.describe_inputs()
     _refuse_unwritable(fixed, "identity()")
     _refuse_unwritable(inputs, "describe_inputs()")
     name, zero, unit = problem.describe_objective()
@@ -290,7 +292,8 @@ def memory_of(pair: Pair, problem: Problem, horizon: int) -> int:
     algorithm: Algorithm = params.build(
         ALGORITHMS.get(pair.algorithm.name), pair.algorithm.settings
     )
-    functions, kind = 1 + problem.constraints, algorithm.posterior_kind(problem)
+    functions = 1 + problem.constraints
+    kind = algorithm.posterior_kind(problem)
     apart = 1 if "feedback at once" in problem.offers() and kind != "observations" else functions
     lam = 0.0
     if isinstance(algorithm, ScoreAlgorithm):

@@ -56,14 +56,16 @@ def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
     Raises:
         Misuse: anything else; `location` (file and line) starts the message.
     """
-    points, way = value, WAYS[0]
+    points = value
+    way = WAYS[0]
     if isinstance(value, Mapping):
         if not {"points"} <= set(value) <= {"points", "as"}:
             raise Misuse(
                 f"{location}parallel is {show(value)}; allowed: a number, or {{points: number, "
                 "as: batch}"
             )
-        points, way = value["points"], value.get("as", WAYS[0])
+        points = value["points"]
+        way = value.get("as", WAYS[0])
     if way not in WAYS:
         raise Misuse(f"{location}parallel: as is {show(way)}; allowed: {', '.join(WAYS)}")
     if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points < max(2, horizon):
@@ -132,7 +134,8 @@ def apply_settings(
     """Return an algorithm shaped by a suite's `initial` and `parallel`; reference methods stay
     unchanged, and so do those that learn nothing, of past measurements.
     """
-    cls, settings = ALGORITHMS.get(algorithm.name), {INITIAL: initial, PARALLEL: parallel}
+    cls = ALGORITHMS.get(algorithm.name)
+    settings = {INITIAL: initial, PARALLEL: parallel}
     past: PastRows | None = initial.get(FILE)
     # What derives from a method that learns nothing may learn, unless it says so itself.
     is_untold = past is not None and vars(cls).get("blind", False)
@@ -147,7 +150,8 @@ def describe_setup(algorithm: Variant) -> dict[str, str]:
     """Return what a suite sets for all methods alike, in words, by key: its `initial` and its
     `parallel`.
     """
-    initial, parallel = algorithm.values.get(INITIAL), algorithm.values.get(PARALLEL)
+    initial = algorithm.values.get(INITIAL)
+    parallel = algorithm.values.get(PARALLEL)
     return {
         INITIAL: " ".join(describe_initial(*item) for item in initial.items())
         if initial
@@ -229,7 +233,8 @@ def parse_resources(value: Any, location: str) -> Demand:
     for key in value:
         if key not in ("cpus", "memory"):
             raise unknown("resource", key, ("cpus", "memory"), location=location)
-    cpus, memory = value.get("cpus", 1), value.get("memory")
+    cpus = value.get("cpus", 1)
+    memory = value.get("memory")
     if not isinstance(cpus, int) or isinstance(cpus, bool) or not 1 <= cpus <= MAX_CPUS:
         raise Misuse(
             f"{location}cpus is {show(cpus)}; it must be a whole number of at least 1, at most "

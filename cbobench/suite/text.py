@@ -362,7 +362,8 @@ def read_suite(call: Call) -> SuiteText:
         )
 
     # Of entries, algorithms come first: they are few, and of problems some read files.
-    imports, beside = call.imports, [path.parent, Path()]
+    imports = call.imports
+    beside = [path.parent, Path()]
     common = (SPREAD if parallel else {}) | shared
     algorithms: list[tuple[Variant, Demand]] = []
     for entry in listed["algorithms"]:
@@ -483,7 +484,8 @@ def _parse_seeds(value: Any, location: str) -> Sequence[int]:
             raise Misuse(f"{location}seeds holds a number twice: {show(value)}")
         return tuple(value)
     if isinstance(value, Mapping) and set(value) == {"first", "count"}:
-        first, count = value["first"], value["count"]
+        first = value["first"]
+        count = value["count"]
         if (
             _is_whole(first)
             and _is_whole(count)
@@ -538,7 +540,8 @@ def _parse_skip(value: Any, location: str) -> bool:
 def _parse_names(
     content: Mapping[str, Any], name_location: str, about_location: str
 ) -> tuple[str, str]:
-    name, about = content["suite"], content.get("about") or ""
+    name = content["suite"]
+    about = content.get("about") or ""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise Misuse(
             f"{name_location}suite is {show(name)}; allowed: a name of letters, digits, - _ . "

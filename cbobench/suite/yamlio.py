@@ -21,10 +21,16 @@ from cbobench.errors import Misuse, one_line, refuse_strange, show
 MAX_BYTES = 10**6  # size of a file
 MAX_NODES = 20_000  # keys and values, counted at every use of an alias
 MAX_DEPTH = 20
-MAX_TEXT, MAX_LABEL, MAX_NAME = 10_000, 200, 100  # characters of a value, a label, the suite's name
-MAX_HORIZON, MAX_SEED, MAX_SEEDS = 10**9, 2**62, 10**6
+# characters of a value, a label, the suite's name
+MAX_TEXT = 10_000
+MAX_LABEL = 200
+MAX_NAME = 100
+MAX_HORIZON = 10**9
+MAX_SEED = 2**62
+MAX_SEEDS = 10**6
 MAX_VARIANTS = 10_000  # problems, or algorithms, after expanding sweeps
-MAX_PAIRS, MAX_CELLS = 100_000, 10**7
+MAX_PAIRS = 100_000
+MAX_CELLS = 10**7
 SEVERAL_LINES = "about"  # key of a text with several lines
 
 
@@ -100,7 +106,8 @@ class _Loader(yaml.SafeLoader):
     nodes = depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self.nodes, self.depth = self.nodes + 1, self.depth + 1
+        self.nodes = self.nodes + 1
+        self.depth = self.depth + 1
         refuse_size(self.nodes, self.depth, _place(self.peek_event()))  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -132,7 +139,8 @@ def _measure(node: yaml.Node, sizes: dict[int, tuple[int, int] | None]) -> tuple
     children = node.value if isinstance(node, yaml.CollectionNode) else ()
     entries = (entry if isinstance(entry, tuple) else (entry,) for entry in children)
     parts = [_measure(child, sizes) for entry in entries for child in entry]
-    nodes, depth = 1 + sum(n for n, _ in parts), 1 + max((d for _, d in parts), default=0)
+    nodes = 1 + sum(n for n, _ in parts)
+    depth = 1 + max((d for _, d in parts), default=0)
     refuse_size(nodes, depth, _place(node))
     sizes[id(node)] = nodes, depth
     return nodes, depth
@@ -151,7 +159,8 @@ def _mapping(loader: _Loader, node: yaml.Node) -> Located:
     if not isinstance(node, yaml.MappingNode):
         raise _wrong(node, "expected a mapping")
     result = Located()
-    result.lines, result.line = {}, node.start_mark.line + 1
+    result.lines = {}
+    result.line = node.start_mark.line + 1
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise _wrong(key_node, "a key must be text")
@@ -202,7 +211,8 @@ def copy_without_lines(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         result = Located()
-        result.lines, result.line = dict.fromkeys(value, 0), 0
+        result.lines = dict.fromkeys(value, 0)
+        result.line = 0
         for key, item in value.items():
             if not isinstance(key, str):
                 raise Misuse(

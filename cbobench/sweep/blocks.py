@@ -29,10 +29,13 @@ from cbobench.suite.cells import Cells, Grid, Pair, PairCells, Suite
 from cbobench.suite.prepare import memory_of
 from cbobench.suite.settings import ONE, Demand, refuse_excess
 
-MOST_CELLS, MOST_ON_BOXES = 100, 50  # of a task; on finite sets 100 are 10 % faster than 50
+# of a task; on finite sets 100 are 10 % faster than 50
+MOST_CELLS = 100
+MOST_ON_BOXES = 50
 # seed-rounds of a task, which may have more cells for them, up to so many: beside tiny cells, what
 # a task costs itself is much
-SHORT_ROUNDS, MOST_SHORT_CELLS = 10_000, 1000
+SHORT_ROUNDS = 10_000
+MOST_SHORT_CELLS = 1000
 FEWEST_CELLS = 10  # that are worth a task, although workers idle
 # bytes that the posteriors of one block may hold, with half of what they share
 BLOCK_MEMORY = 2**29
@@ -103,7 +106,9 @@ def cells_to_play(
     if not len(published):
         return list(grid.cells.by_pair), None, 0
     freshness = Freshness()
-    by_pair, attempts, stale = [], [], 0
+    by_pair = []
+    attempts = []
+    stale = 0
     for pair_cells in grid.cells.by_pair:
         rows = published.find(pair_cells.ids)
         is_published = rows != NO_POSITION
@@ -178,7 +183,8 @@ class Tasks:
         rules: TaskRules = TaskRules(),
         attempts: Sequence[NDArray[np.int64]] | None = None,
     ) -> None:
-        self.most, self.rules = most, rules
+        self.most = most
+        self.rules = rules
         self.by_pair = [pair_cells for pair_cells in by_pair if len(pair_cells)]
         self.attempts = None if attempts is None else np.concatenate([NO_ATTEMPTS, *attempts])
         sizes = [len(pair_cells) for pair_cells in self.by_pair]
@@ -237,7 +243,8 @@ class Tasks:
         """Those of the cells that are not published yet, at least not of this attempt."""
         ends = self._ends[:-1]
         played = np.zeros(len(self._order), np.int64) if self.attempts is None else self.attempts
-        by_pair, attempts = [], []
+        by_pair = []
+        attempts = []
         for pair_cells, before in zip(self.by_pair, np.split(played, ends), strict=True):
             rows = published.find(pair_cells.ids)
             is_waiting = (rows == NO_POSITION) | (published.attempt[rows] <= before)

@@ -45,7 +45,9 @@ CELL_SECONDS = 0.002  # of a cell, beside its rounds
 ROW_SECONDS = 2e-6  # of a recorded round: its metrics, to write it and to read it again
 TASK_SECONDS = 0.012  # to publish its files, and to hand it out
 STARTUP_SECONDS = 4.0  # imports, worker processes, the table
-NUMBER_BYTES, METRIC_BYTES = 8, 30  # of a recorded round: each coordinate, f and g; all its metrics
+# of a recorded round: each coordinate, f and g; all its metrics
+NUMBER_BYTES = 8
+METRIC_BYTES = 30
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,8 @@ class InlineExecutor:
     slots = 1
 
     def __init__(self, problems: Mapping[str, Problem], folder: RunFolder) -> None:
-        self.problems, self.folder = problems, folder
+        self.problems = problems
+        self.folder = folder
         self.pending: list[Task] = []
         self.reports: dict[str, Report] = {}
 
@@ -239,7 +240,10 @@ class ProcessExecutor:
     def __init__(
         self, problems: Mapping[str, Problem], folder: RunFolder, slots: int, cpus: int
     ) -> None:
-        self.problems, self.folder, self.slots, self.cpus = problems, folder, slots, cpus
+        self.problems = problems
+        self.folder = folder
+        self.slots = slots
+        self.cpus = cpus
         self.workers: list[_Worker] = []
         self.failed_starts = 0
         # Arrow does when it makes its first table: once here, not in every fork
@@ -260,10 +264,8 @@ class ProcessExecutor:
 
     def accepts(self, task: Task) -> bool:
         demands = [running.demand for running in self.pending]
-        cpus, memory = (
-            sum(demand.cpus for demand in demands),
-            sum(demand.memory for demand in demands),
-        )
+        cpus = sum(demand.cpus for demand in demands)
+        memory = sum(demand.memory for demand in demands)
         return not demands or task.demand.fits(self.cpus - cpus, machine_memory() - memory)
 
     def submit(self, task: Task) -> None:
@@ -271,7 +273,8 @@ class ProcessExecutor:
         company = task.company
         idle = (w for w in self.workers if w.task is None and w.company == company)
         worker = next(idle, None) or self._start(company)
-        worker.task, worker.report = task, Report()
+        worker.task = task
+        worker.report = Report()
         title = task.pair.problem.title
         problem = None if title in worker.problems else pickle_problem(self.problems[title])
         worker.problems.add(title)
@@ -292,10 +295,12 @@ class ProcessExecutor:
                 case Refused(error):
                     raise error
                 case Progress(rounds):
-                    worker.ready, self.failed_starts = True, 0
+                    worker.ready = True
+                    self.failed_starts = 0
                     worker.report = Report(rounds, worker.report.stamp + 1)
                 case Played(answer):
-                    task, worker.task = worker.task, None
+                    task = worker.task
+                    worker.task = None
                     worker.idle_since = time.monotonic()
                     assert task is not None
                     yield task, answer

@@ -123,7 +123,8 @@ def _record_call(suite: Suite, folder: RunFolder, has_record: bool) -> tuple[Man
     Args:
         has_record: whether there is a `run.json` that is not to be removed.
     """
-    grid, begun = suite.grid, invocation(list(suite.grid.command))
+    grid = suite.grid
+    begun = invocation(list(suite.grid.command))
     notes = []
     record = Manifest(suite.name, suite.about, suite.keep, (grid,), (begun,))
     if has_record:
@@ -145,7 +146,8 @@ def settle(plan: Plan, folder: RunFolder) -> Plan:
     """
     for file in plan.damaged:
         folder.remove(file)
-    tasks, record = plan.tasks, plan.record
+    tasks = plan.tasks
+    record = plan.record
     # The names of new files tell nothing of their cells: they may be of pieces, which have names of
     # their own.
     if tasks and {*folder.names("cells")} - plan.published_tasks:

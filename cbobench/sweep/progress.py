@@ -114,7 +114,8 @@ class Terminal(Watcher):
 
     def close(self) -> None:
         """Take the bar down, whether the sweep has ended or failed."""
-        bar, self.bar = self.bar, None
+        bar = self.bar
+        self.bar = None
         if bar is not None:
             with suppress(OSError):  # a terminal that is gone
                 bar.stop()

@@ -56,7 +56,8 @@ RETRIES = 1  # by Ray itself, of a task whose machine or worker was lost
 CHECK_SECONDS = 2.0
 SHUTDOWN_SECONDS = 3.0  # seconds in which Ray shuts down
 # where rounds are written, and how long the head is waited for
-BOARD, BOARD_SECONDS = b"cbobench", 1.0
+BOARD = b"cbobench"
+BOARD_SECONDS = 1.0
 COMPANY = "CBOBENCH_COMPANY"  # a variable that nobody reads: it sets workers apart
 
 
@@ -131,7 +132,9 @@ class RayExecutor:
         address: str | None,
         code: Code | None = None,
     ) -> None:
-        self.folder, self.cpus, self.address = folder, cpus, address
+        self.folder = folder
+        self.cpus = cpus
+        self.address = address
         self.flight: dict[str, Task] = {}
         self.board: Mapping[str, Report] = {}
         self.slots = 0
@@ -277,7 +280,9 @@ def _pass_on(client: RayClient, link: Any, inbox: SimpleQueue[Any], cpus: int) -
             if dead := client.dead():
                 raise ExecutorDied(f"Ray has ended (its {' and '.join(dead)} died)")
             link.send(Board(client.rounds.read()))
-            checked_at, before, cpus = time.monotonic(), cpus, client.cpus()
+            checked_at = time.monotonic()
+            before = cpus
+            cpus = client.cpus()
             if cpus != before:
                 link.send(Slots(cpus))
 
@@ -296,14 +301,13 @@ class RayClient:
     """
 
     def __init__(self, ray: Any, join: Join, inbox: SimpleQueue[Any]) -> None:
-        self.ray, self.folder, self.is_local, self.inbox = (
-            ray,
-            join.folder,
-            join.address is None,
-            inbox,
-        )
+        self.ray = ray
+        self.folder = join.folder
+        self.is_local = join.address is None
+        self.inbox = inbox
         self.flight: dict[Future[Any], str] = {}
-        folder, place = join.folder, str(Path.cwd()) if self.is_local else None
+        folder = join.folder
+        place = str(Path.cwd()) if self.is_local else None
         folders = () if join.code is None else join.code.folders
         self.rounds = rounds = RoundBoard()
 
@@ -371,7 +375,8 @@ class RayClient:
         """Return the name of a task that has ended, and its answer, or in words how it lost its
         worker.
         """
-        errors, name = self.ray.exceptions, self.flight.pop(future)
+        errors = self.ray.exceptions
+        name = self.flight.pop(future)
         try:
             return Ended(name, future.result())
         except (errors.NodeDiedError, errors.ObjectLostError):

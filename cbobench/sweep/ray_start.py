@@ -167,7 +167,8 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         )
     if address is not None:
         _refuse_dead_address(address)
-    ray, folder = import_ray(address), private_folder()
+    ray = import_ray(address)
+    folder = private_folder()
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
         # Workers inherit it, and find what the driver finds: a user's module may lie beside the
@@ -185,7 +186,8 @@ def start_ray(cpus: int | None, address: str | None, code: Code | None = None) -
         runtime["worker_process_setup_hook"] = _arithmetic_hook(os.environ.get(CHOICE))
     if runtime:
         options["runtime_env"] = runtime
-    messages, empty = folder / "said", folder / "empty"
+    messages = folder / "said"
+    empty = folder / "empty"
     empty.mkdir()
     sys.argv[:1] = [str(empty / "cbobench")]
     try:

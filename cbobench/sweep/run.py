@@ -87,7 +87,8 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
     Raises:
         CbobenchError: another call plays, the folder cannot be written, or nothing can play.
     """
-    call, ledger = plan.call, Ledger(plan)
+    call = plan.call
+    ledger = Ledger(plan)
     is_fresh = not call.plays_inline and not is_as_requested()
     arithmetic = describe_arithmetic(fresh=is_fresh) if call.address is None else []
     left_out = [f"not played: {line}" for line in plan.record.unplayable]

@@ -37,7 +37,8 @@ from cbobench.watcher import SILENT, Watcher
 CRASHES_OF_A_CELL = 3
 HANGS_OF_A_CELL = 2  # a process that was suspended may seem to hang, once
 # waiting tasks of which the longest is handed out first
-LONGEST_FIRST, LONGEST_FIRST_PER_SLOT = 64, 4
+LONGEST_FIRST = 64
+LONGEST_FIRST_PER_SLOT = 4
 SILENCE = 600.0  # seconds for which a worker may say nothing: code in C may hold all its threads
 GRACE = 10.0  # seconds beyond a task's time limit
 WAIT = 2.0  # seconds to wait for a task, and between two looks at what is not heard of
@@ -234,7 +235,8 @@ class OverdueTasks:
     """
 
     def __init__(self, folder: RunFolder, watcher: Watcher) -> None:
-        self.folder, self.watcher = folder, watcher
+        self.folder = folder
+        self.watcher = watcher
         self.signs: dict[str, _Signs] = {}
         self.published: set[str] = set()  # of the last look
         self.looked_at = time.monotonic()
@@ -253,7 +255,8 @@ class OverdueTasks:
             published = {*self.folder.names("cells")}
         except (OSError, CbobenchError):  # the store does not answer either
             return
-        published_before, self.published = self.published, published
+        published_before = self.published
+        self.published = published
         for task, how in overdue:
             if task.name in published_before:
                 self.watcher.note(f"{task.name} is done, though its worker's answer was lost")
@@ -266,12 +269,15 @@ class OverdueTasks:
         """Return the pending tasks to give up, now that some seconds have passed, and in words
         why.
         """
-        reports, before = dict(executor.reports), self.signs
-        self.signs, overdue = {}, []
+        reports = dict(executor.reports)
+        before = self.signs
+        self.signs = {}
+        overdue = []
         for task in executor.pending:
             signs = self.signs[task.name] = before.get(task.name, _Signs())
             stamp = reports[task.name].stamp if task.name in reports else None
-            heard, signs.stamp = stamp != signs.stamp, stamp
+            heard = stamp != signs.stamp
+            signs.stamp = stamp
             if stamp is not None:
                 signs.silent = 0.0 if heard else signs.silent + passed
                 signs.played += passed
@@ -364,7 +370,8 @@ class RoundCounter:
     """
 
     def __init__(self, tasks: Tasks, executor: Executor, expected: float | None = None) -> None:
-        self.executor, self.expected = executor, expected
+        self.executor = executor
+        self.expected = expected
         self.total = tasks.rounds
         self.cells = self.over = 0
         self.began = time.monotonic()
