@@ -23,7 +23,6 @@ from cbobench.errors import unknown
 
 CHOICE = "CBOBENCH_ARITHMETIC"  # the variable that carries the choice to workers
 CHOICES = ("portable", "native")
-OPTION = "--arithmetic"
 PORTABLE = "x86-64-v3"
 NEEDED = frozenset({"avx2", "fma"})
 KERNEL = "OPENBLAS_CORETYPE"
@@ -57,7 +56,7 @@ def requested_arithmetic() -> str:
     Raises:
         Misuse: the environment names another one.
     """
-    choice = os.environ.get(CHOICE) or CHOICES[0]
+    choice = os.environ.get(CHOICE) or "portable"
     if choice not in CHOICES:
         raise unknown(f"arithmetic in {CHOICE}", choice, CHOICES)
     return choice
@@ -65,8 +64,8 @@ def requested_arithmetic() -> str:
 
 def find_choice(arguments: Sequence[str]) -> str | None:
     """Return the choice that the arguments of a command line make; None without a valid one."""
-    stated = re.search(rf"(?:^| ){OPTION}[ =](\S*)", " ".join(arguments))
-    return stated[1] if stated and stated[1] in CHOICES else None
+    stated = re.search(r"(?:^| )--arithmetic[ =](portable|native)(?: |$)", " ".join(arguments))
+    return stated and stated[1]
 
 
 def set_arithmetic(choice: str | None = None) -> None:
@@ -125,12 +124,11 @@ def _names_beyond(numpy: str) -> tuple[str, ...]:
 
 def _numpy_version() -> str:
     """Return the version of the installed NumPy without importing it; "" if it cannot be told."""
-    spec = find_spec("numpy")
-    with suppress(OSError):
-        if spec is not None and spec.origin is not None:
-            text = (Path(spec.origin).parent / "version.py").read_text()
-            if match := re.search(r'^version = "([^"]+)"', text, re.MULTILINE):
-                return match[1]
+    origin = getattr(find_spec("numpy"), "origin", None) or ""
+    with suppress(OSError, ValueError):
+        text = Path(origin).with_name("version.py").read_text()
+        if match := re.search(r'^version = "([^"]+)"', text, re.MULTILINE):
+            return match[1]
     return ""
 
 

@@ -77,11 +77,10 @@ class _Shown(Repr):
     """A bounded `repr`, also of subclasses of dict and list."""
 
     def repr1(self, x: Any, level: int) -> str:
-        if isinstance(x, dict):
-            return self.repr_dict(x, level)
-        if isinstance(x, list):
-            return self.repr_list(x, level)
-        return self.repr_str(x, level) if isinstance(x, str) else super().repr1(x, level)
+        for kind in (dict, list, str):
+            if isinstance(x, kind):
+                return str(getattr(self, f"repr_{kind.__name__}")(x, level))
+        return super().repr1(x, level)
 
     def repr_dict(self, x: Mapping[Any, Any], level: int) -> str:
         if level <= 0:
@@ -150,9 +149,8 @@ def find_causes(error: BaseException) -> Iterator[BaseException]:
         if id(cause) not in visited:
             visited.add(id(cause))
             yield cause
-            waiting += [
-                earlier for earlier in (cause.__cause__, cause.__context__) if earlier is not None
-            ]
+            earlier = (cause.__cause__, cause.__context__)
+            waiting += [error for error in earlier if error is not None]
 
 
 def reraise_stop(error: BaseException) -> None:

@@ -58,7 +58,6 @@ def accept_fields(
 
     def decorate(function: Callable[[Options], Result]) -> Callable[Fields, Result]:
         _, *own_parameters = inspect.signature(function).parameters.values()
-        own_names = [parameter.name for parameter in own_parameters]
         field_parameters = inspect.signature(options_class).parameters.values()
         parameters = [*(p for p in field_parameters if p.name not in hidden), *own_parameters]
         allowed = [parameter.name for parameter in parameters]
@@ -69,7 +68,7 @@ def accept_fields(
                 if name not in allowed:
                     raise unknown("option", name, allowed)
             own: dict[str, Any] = {
-                name: keywords.pop(name) for name in own_names if name in keywords
+                p.name: keywords.pop(p.name) for p in own_parameters if p.name in keywords
             }
             return function(options_class(*arguments, **keywords), **own)
 

@@ -106,7 +106,7 @@ class Registry:
         self._discover()
         if ":" in name or name in self._classes:
             return []
-        return [entry for entry in self._find_entries() if entry.name == name]
+        return [*self._find_entries().select(name=name)]
 
     def _find_entries(self) -> EntryPoints:
         return _find_entries(f"{PACKAGE}.{self.kind}s", tuple(map(str, sys.path)))
@@ -203,7 +203,7 @@ def _find_entries(group: str, path: tuple[str, ...]) -> EntryPoints:
 
 def find_stranger(path: str) -> str:
     """Return the top-level module of an import path, or of a module; "" for ours."""
-    top = path.partition(":")[0].partition(".")[0]
+    top = path.replace(":", ".").partition(".")[0]
     return "" if top == PACKAGE else top
 
 

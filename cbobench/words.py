@@ -78,9 +78,8 @@ def list_names(names: Iterable[str], most: int = 6, between: str = ", ") -> str:
     more.
     """
     listed = list(names)
-    return between.join(listed[:most]) + (
-        f" and {len(listed) - most:,} more" if len(listed) > most else ""
-    )
+    text = between.join(listed[:most])
+    return f"{text} and {len(listed) - most:,} more" if len(listed) > most else text
 
 
 def join_words(names: Iterable[str]) -> str:
@@ -96,9 +95,13 @@ def part_of(number: int, total: int, noun: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return an approximate duration: 8 s, 12 min, 3.4 h, 2.1 days."""
-    for size, unit, digits in ((90, "s", 0), (5400, "min", 0), (48 * 3600, "h", 1)):
-        if seconds < size:
-            return f"{seconds / {'s': 1, 'min': 60, 'h': 3600}[unit]:.{digits}f} {unit}"
+    for most, size, unit, digits in (
+        (90, 1, "s", 0),
+        (5400, 60, "min", 0),
+        (172_800, 3600, "h", 1),
+    ):
+        if seconds < most:
+            return f"{seconds / size:.{digits}f} {unit}"
     return f"{seconds / 86400:.1f} days"
 
 

@@ -66,7 +66,7 @@ WRONG = [
         "unrecognized arguments: --metrics=x; did you mean --metric?",
     ),
     # the nearest of its command, by words: dashes alone make options alike
-    (("compare", "r", "--baseline", "x"), "arguments: --baseline x; did you mean --against?"),
+    (("compare", "r", "--out", "x"), "arguments: --out x; see cbobench compare --help"),
     (("compare", "r", "--zzzz"), "unrecognized arguments: --zzzz; see cbobench compare --help"),
 ]
 
