@@ -164,17 +164,17 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
     )
     expected = max(a.expected, b.expected)
     return Part(
-        "order",
-        subject,
-        paper,
-        verdict,
-        d.mean,
-        d.mean_low,
-        d.mean_high,
-        d.n,
-        expected,
-        d.p,
-        needed,
+        rule="order",
+        subject=subject,
+        paper=paper,
+        verdict=verdict,
+        value=d.mean,
+        low=d.mean_low,
+        high=d.mean_high,
+        n=d.n,
+        expected=expected,
+        p=d.p,
+        needed=needed,
     )
 
 
@@ -224,7 +224,19 @@ def _ratio(rule: str, metric: str, a: Play, b: Play) -> Part:
     logs = [math.log(x) for x in (ratio, low, high, *bounds)]
     needed = count_seeds_needed(n, *logs) if verdict == "cannot tell" else 0.0
     p = _tail(np.searchsorted(bounds, drawn) <= claimed) if verdict == "contradicted" else math.nan
-    return Part(rule, subject, paper, verdict, ratio, low, high, n, expected, p, needed)
+    return Part(
+        rule=rule,
+        subject=subject,
+        paper=paper,
+        verdict=verdict,
+        value=ratio,
+        low=low,
+        high=high,
+        n=n,
+        expected=expected,
+        p=p,
+        needed=needed,
+    )
 
 
 def _tail(claimed: NDArray[np.bool_]) -> float:
@@ -268,7 +280,19 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     elif (high < far[0] or low > far[1]) and (n >= ENOUGH or not is_carried_by_few(values)):
         verdict = "contradicted" if low > far[1] else "stronger than claimed"
     needed = count_seeds_needed(n, mean, low, high, *far) if verdict == "cannot tell" else 0.0
-    return Part(rule, subject, paper_text, verdict, mean, low, high, n, play.expected, p, needed)
+    return Part(
+        rule=rule,
+        subject=subject,
+        paper=paper_text,
+        verdict=verdict,
+        value=mean,
+        low=low,
+        high=high,
+        n=n,
+        expected=play.expected,
+        p=p,
+        needed=needed,
+    )
 
 
 def _same_law(values: Array, paper: float, trials: int) -> float:
@@ -303,7 +327,19 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
     ours = zeros / n if n else math.nan
     needed = count_seeds_needed(n, ours, low, high, MOSTLY) if verdict == "cannot tell" else 0.0
     subject = f"share of seeds with {_symbol(metric)} = 0, {play.label}"
-    return Part("always", subject, "1", verdict, ours, low, high, n, play.expected, p, needed)
+    return Part(
+        rule="always",
+        subject=subject,
+        paper="1",
+        verdict=verdict,
+        value=ours,
+        low=low,
+        high=high,
+        n=n,
+        expected=play.expected,
+        p=p,
+        needed=needed,
+    )
 
 
 def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
@@ -380,15 +416,15 @@ def power(
     high = slope + half
     side = side_of(low, high, at_most) if at_most is not None else -side_of(low, high, at_least)
     return Part(
-        "cost",
-        subject,
-        paper,
-        BY_SIDE[side],
-        slope,
-        low,
-        high,
-        n,
-        expected,
+        rule="cost",
+        subject=subject,
+        paper=paper,
+        verdict=BY_SIDE[side],
+        value=slope,
+        low=low,
+        high=high,
+        n=n,
+        expected=expected,
         needed=0.0 if side else math.inf,
     )
 
@@ -416,14 +452,14 @@ def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
     held = sum(part.holds for part in best)
     needed = max(part.needed for part in best)
     return Part(
-        best[0].rule,
-        label,
-        f"all {len(best)}",
-        verdict,
-        held,
-        math.nan,
-        math.nan,
-        n,
-        expected,
+        rule=best[0].rule,
+        subject=label,
+        paper=f"all {len(best)}",
+        verdict=verdict,
+        value=held,
+        low=math.nan,
+        high=math.nan,
+        n=n,
+        expected=expected,
         needed=needed,
     )

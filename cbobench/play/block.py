@@ -54,7 +54,13 @@ def start(
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
     recommend_after = rows.recorded[rows.recorded > len(history)].tolist()
-    options = PlayOptions(recommend_after, first, parallel, instances, history)
+    options = PlayOptions(
+        recommend_after=recommend_after,
+        initial=first,
+        parallel=parallel,
+        instances=instances,
+        history=history,
+    )
     play = Play(problem, names[0], algorithm, names[1], seeds, horizon, options)
     return play, rows
 

@@ -209,7 +209,12 @@ class Play:
         self.seconds += max(spent, self.problem.simulated_seconds - simulated)
         duals = record.duals if record.has_duals else None
         return Chunk(
-            first, record.actions, self.metrics.reported(record.f), record.g, duals, metrics
+            first=first,
+            actions=record.actions,
+            observed_f=self.metrics.reported(record.f),
+            observed_g=record.g,
+            duals=duals,
+            metrics=metrics,
         )
 
     def _play_rounds(self, record: _Record, observers: Sequence[Observer]) -> None:

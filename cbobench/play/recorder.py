@@ -98,7 +98,15 @@ class Recorder:
                 [self.reported(recommended[..., :1]), recommended[..., 1:]], axis=-1
             )
         rounds = Rounds(
-            first, f, g, f_star, f_plus, violated, recommended, self.moving, accuracy == np.inf
+            first=first,
+            f=f,
+            g=g,
+            f_star=f_star,
+            f_plus=f_plus,
+            violated=violated,
+            recommended=recommended,
+            moving=self.moving,
+            beatable=accuracy == np.inf,
         )
         values = {name: running(rounds) for name, running in self.running.items()}
         for name, after in values.items():
@@ -110,7 +118,7 @@ class Recorder:
         self.final = {name: after[-1] for name, after in values.items()}
         self._streaks(violated)
         self.rounds += len(actions)
-        return ChunkMetrics(f, g, f_star, f_plus, values)
+        return ChunkMetrics(f=f, g=g, f_star=f_star, f_plus=f_plus, values=values)
 
     @property
     def stars(self) -> Array:

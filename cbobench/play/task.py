@@ -326,7 +326,13 @@ def _receipt(task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     failures = [row for row in rows if row["status"] == "failed"]
     cells = {cell.id: cell for cell in task.cells} if failures else {}
     errors = tuple(f"{cells[row['cell']]}: {row['error']}" for row in failures)
-    return Receipt(task.name, len(rows) - len(failures), len(failures), task.rounds, errors)
+    return Receipt(
+        task=task.name,
+        ok=len(rows) - len(failures),
+        failed=len(failures),
+        rounds=task.rounds,
+        errors=errors,
+    )
 
 
 def _publish(

@@ -85,7 +85,13 @@ class Stage:
         cls = ALGORITHMS.get(variant.name, imports=self.imports, beside=[Path()])
         values = params.identity(cls, params.resolve(cls, variant.settings))
         values |= {key: variant.values[key] for key in (INITIAL, PARALLEL) if key in variant.values}
-        current = Variant(variant.name, variant.given, values, variant.label, variant.settings)
+        current = Variant(
+            name=variant.name,
+            given=variant.given,
+            values=values,
+            label=variant.label,
+            settings=variant.settings,
+        )
         if current.key != variant.key:
             raise Misuse(f"another method here ({describe_changes(variant, current)})")
         check_pair(variant, problem)

@@ -137,7 +137,11 @@ def _plan_shards(folder: RunFolder) -> list[_Shard]:
         shard = open_shards.setdefault(of_task, _Shard())
         # All cells of a file have as many rounds.
         count = footer["rows"] * len(ok_cells) // max(1, len(footer["cells"]))
-        shard.members.append(_SourceFile(task, cells, ok_cells, count, footer["complete"]))
+        shard.members.append(
+            _SourceFile(
+                task=task, cells=cells, ok_cells=ok_cells, rows=count, complete=footer["complete"]
+            )
+        )
         if shard.is_full:
             shards.append(open_shards.pop(of_task))
     return [shard for shard in (*shards, *open_shards.values()) if len(shard.members) > 1]

@@ -227,7 +227,9 @@ def _build_variants(
         values = params.identity(cls, settings)
         # resolved values: 1 and 1.0 are equal
         named = {name: settings[name] for name in given}
-        variant = Variant(entry.name, named, values, entry.label or "", settings)
+        variant = Variant(
+            name=entry.name, given=named, values=values, label=entry.label or "", settings=settings
+        )
         swept = [f"{name} = {short(named[name])}" for name in named if name in entry.swept]
         label = variant.title
         if entry.label is not None:

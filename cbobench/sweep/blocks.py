@@ -230,12 +230,12 @@ class Tasks:
         ]
         pair = cells[0].pair
         return Task(
-            tuple(cells),
-            self.rules.keep,
-            self.sources[pair.problem.name, pair.algorithm.name],
-            self.libraries[pair.algorithm.name],
-            1 if self.attempts is None else 1 + int(self.attempts[rows].max()),
-            self.rules.timeout,
+            cells=tuple(cells),
+            keep=self.rules.keep,
+            source=self.sources[pair.problem.name, pair.algorithm.name],
+            libraries=self.libraries[pair.algorithm.name],
+            attempt=1 if self.attempts is None else 1 + int(self.attempts[rows].max()),
+            timeout=self.rules.timeout,
             demand=self.rules.demands.get(pair.algorithm.title, ONE),
         )
 

@@ -126,7 +126,9 @@ def _record_call(suite: Suite, folder: RunFolder, has_record: bool) -> tuple[Man
     grid = suite.grid
     begun = invocation(list(suite.grid.command))
     notes = []
-    record = Manifest(suite.name, suite.about, suite.keep, (grid,), (begun,))
+    record = Manifest(
+        suite=suite.name, about=suite.about, keep=suite.keep, grids=(grid,), invocations=(begun,)
+    )
     if has_record:
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))
     elif folder.names("cells"):

@@ -142,7 +142,7 @@ class RayExecutor:
         self.child = spawn(f"{__name__}:serve_ray", serve_ray, fresh="ray" in sys.modules)
         try:
             pickled = {title: pickle_problem(problem) for title, problem in problems.items()}
-            self._send(Join(pickled, folder, cpus, address, code))
+            self._send(Join(problems=pickled, folder=folder, cpus=cpus, address=address, code=code))
             while not self.slots:  # on a cluster that may take a minute
                 if self.child.link.poll(1.0):
                     self._handle(self._receive())
@@ -168,7 +168,15 @@ class RayExecutor:
     def submit(self, task: Task) -> None:
         self.flight[task.name] = task
         title = task.pair.problem.title
-        self._send(Submit(task.name, title, task.demand, task.company, pickle.dumps(task)))
+        self._send(
+            Submit(
+                name=task.name,
+                title=title,
+                demand=task.demand,
+                company=task.company,
+                task=pickle.dumps(task),
+            )
+        )
 
     def collect(self, seconds: float) -> Iterator[tuple[Task, Answer]]:
         while self.child.link.poll(seconds):
