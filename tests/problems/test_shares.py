@@ -14,7 +14,7 @@ from scipy.special import gammaincc
 
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.params import build
-from cbobench.problems import PROBLEMS, high_dimensional
+from cbobench.problems import PROBLEMS
 from cbobench.problems.formulas import high_dimensional
 from cbobench.problems.formulas.box import BoxProblem
 from cbobench.problems.formulas.high_dimensional import HighDimensional
