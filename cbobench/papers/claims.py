@@ -349,11 +349,9 @@ def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
             values = {
                 v.name: format_value(v.values[name]) for v in variants.values() if name in v.values
             }
-            if (
-                not values
-                or name in within
-                or all(is_off(name, value) for value in values.values())
-            ):
+            # What says that nothing was chosen; data that are not kept are a choice.
+            off = ("null", "none") if name == "keep" else ("null", "none", "false")
+            if name in within or {*values.values()} <= {*off}:
                 continue
             if name == "data" and not any(
                 value.startswith("look-alike") for value in values.values()
@@ -374,21 +372,9 @@ def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
 Choice = dict[str, list[Variant]]
 
 
-def is_off(name: str, value: str) -> bool:
-    """Whether a parameter's value (in a word) says that nothing was chosen; data that are not kept
-    are a choice.
-    """
-    return value in ("null", "none") or (value == "false" and name != "keep")
-
-
 def format_value(value: Any) -> str:
     """A parameter's value in a word."""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
-def select_named(variants: Iterable[Variant], name: str) -> list[Variant]:
-    """The variants of a registered name."""
-    return [variant for variant in variants if variant.name == name]
 
 
 def varying_parameters(variants: Sequence[Variant], within: Sequence[str] = ()) -> list[str]:
@@ -423,7 +409,9 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
     parameters.
     """
     names = list(dict.fromkeys(variant.name for variant in variants))
-    vary = {name: varying_parameters(select_named(variants, name), within) for name in names}
+    vary = {
+        name: varying_parameters([v for v in variants if v.name == name], within) for name in names
+    }
     counts = Counter(itertools.chain(*vary.values()))
 
     # A choice is made among kinds, as what differs `within` alone is compared in one test.

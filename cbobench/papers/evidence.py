@@ -164,17 +164,26 @@ class Part:
     ) -> Part:
         """A part that cannot be told, because it has no interval."""
         return cls(
-            rule,
-            subject,
-            paper,
-            "cannot tell",
-            value,
-            math.nan,
-            math.nan,
-            n,
-            expected,
+            rule=rule,
+            subject=subject,
+            paper=paper,
+            verdict="cannot tell",
+            value=value,
+            low=math.nan,
+            high=math.nan,
+            n=n,
+            expected=expected,
             needed=math.inf,
         )
+
+    def count_needed(self, *bounds: float) -> Part:
+        """Return it with about how many seeds would tell its value from some bounds, if it cannot
+        be told.
+        """
+        if self.verdict != "cannot tell":
+            return self
+        needed = count_seeds_needed(self.n, self.value, self.low, self.high, *bounds)
+        return replace(self, needed=needed)
 
     @property
     def holds(self) -> bool:

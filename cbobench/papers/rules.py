@@ -157,13 +157,7 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
         and not is_carried_by_few(pairs.iloc[:, 0] - pairs.iloc[:, 1])
     ):
         verdict = "contradicted"
-    needed = (
-        count_seeds_needed(d.n, d.mean, d.mean_low, d.mean_high, 0.0)
-        if verdict == "cannot tell"
-        else 0.0
-    )
-    expected = max(a.expected, b.expected)
-    return Part(
+    part = Part(
         rule="order",
         subject=subject,
         paper=paper,
@@ -172,10 +166,10 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
         low=d.mean_low,
         high=d.mean_high,
         n=d.n,
-        expected=expected,
+        expected=max(a.expected, b.expected),
         p=d.p,
-        needed=needed,
     )
+    return part.count_needed(0.0)
 
 
 def _pairs(metric: str, a: Play, b: Play, t: float | None) -> pd.DataFrame:
@@ -260,9 +254,10 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
     values = play.final(metric).to_numpy()
     n = len(values)
     mean = float(values.mean()) if len(values) else math.nan
-    least = METRICS[metric].least if metric in METRICS else None
+    known = METRICS.get(metric)
+    least = known.least if known else None
     low, high = (float(end) for end in interval(values, bounds=(least, None)))
-    unit = ROUND if metric in METRICS and METRICS[metric].is_count else 0.0
+    unit = ROUND if known and known.is_count else 0.0
     subject = f"{_symbol(metric)} of {play.label}"
     paper_text = f"{'≤ ' if rule == 'at most' else ''}{paper:g}"
     if n < 2:
@@ -279,8 +274,7 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
         verdict = "reproduced"
     elif (high < far[0] or low > far[1]) and (n >= ENOUGH or not is_carried_by_few(values)):
         verdict = "contradicted" if low > far[1] else "stronger than claimed"
-    needed = count_seeds_needed(n, mean, low, high, *far) if verdict == "cannot tell" else 0.0
-    return Part(
+    part = Part(
         rule=rule,
         subject=subject,
         paper=paper_text,
@@ -291,8 +285,8 @@ def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part
         n=n,
         expected=play.expected,
         p=p,
-        needed=needed,
     )
+    return part.count_needed(*far)
 
 
 def _same_law(values: Array, paper: float, trials: int) -> float:
@@ -325,9 +319,8 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
     elif low > MOSTLY - (1 - share):
         verdict = "reproduced"
     ours = zeros / n if n else math.nan
-    needed = count_seeds_needed(n, ours, low, high, MOSTLY) if verdict == "cannot tell" else 0.0
     subject = f"share of seeds with {_symbol(metric)} = 0, {play.label}"
-    return Part(
+    part = Part(
         rule="always",
         subject=subject,
         paper="1",
@@ -338,8 +331,8 @@ def never(metric: str, play: Play, trials: int = 50) -> Part:
         n=n,
         expected=play.expected,
         p=p,
-        needed=needed,
     )
+    return part.count_needed(MOSTLY)
 
 
 def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
@@ -363,9 +356,19 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
         ends = percentiles(drawn, n)
         p = _tail(drawn > LINEAR if stays else drawn < LINEAR)
     side = side_of(*ends, LINEAR) * (-1 if stays else 1)
-    needed = 0.0 if side else count_seeds_needed(n, value, *ends, LINEAR)
-    paper = f"{'>' if stays else '<'} {LINEAR}"
-    return Part("growth", subject, paper, BY_SIDE[side], value, *ends, n, play.expected, p, needed)
+    part = Part(
+        rule="growth",
+        subject=subject,
+        paper=f"{'>' if stays else '<'} {LINEAR}",
+        verdict=BY_SIDE[side],
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        n=n,
+        expected=play.expected,
+        p=p,
+    )
+    return part.count_needed(LINEAR)
 
 
 def _two_sums(metric: str, play: Play, t: float | None) -> tuple[int, int, Array]:
@@ -441,11 +444,7 @@ def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
     )
     verdict = verdict_of(best)
     if verdict == "reproduced in part":  # a group that holds in part does not hold
-        verdict = (
-            "contradicted"
-            if any(part.verdict == "contradicted" for part in best)
-            else "cannot tell"
-        )
+        verdict = verdict_of([part for part in best if not part.holds])
     n = min(part.n for part in best)
     expected = max(part.expected for part in best)
     label = f"{subject}: {'; '.join(part.subject for part in best)}"
