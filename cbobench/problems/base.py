@@ -298,7 +298,7 @@ class Problem:
         for name in ("low", "high"):
             if not hasattr(self, name):
                 raise self.lacks(name, f"write {name} = (...), one number per coordinate")
-        low, high = (np.asarray(getattr(self, name), dtype=np.float64) for name in ("low", "high"))
+        low, high = (np.asarray(getattr(self, name), dtype=float) for name in ("low", "high"))
         if low.shape != high.shape or low.ndim != 1 or not (low < high).all():
             raise Misuse(
                 f"{type(self).__name__}: low is {tuple(low.tolist())}, high is "

@@ -137,7 +137,7 @@ class Delayed:
 
     def __init__(self, inner: Channel, mean: float, streams: Streams, functions: int) -> None:
         def poisson(gen: np.random.Generator, shape: tuple[int, ...]) -> Array:
-            return gen.poisson(mean, shape).astype(np.float64)
+            return gen.poisson(mean, shape).astype(float)
 
         self.inner = inner
         self.draws = Draws(streams.role("delays"), poisson, (functions,))
@@ -159,7 +159,7 @@ class Delayed:
         for s, function in np.argwhere(is_told).tolist():
             arrival = s, t, function, float(observed[s, function])
             self.waiting.setdefault(int(due[s, function]), []).append(arrival)
-        arrived = np.array(sorted(self.waiting.pop(t, [])), dtype=np.float64).reshape(-1, 4)
+        arrived = np.array(sorted(self.waiting.pop(t, [])), dtype=float).reshape(-1, 4)
         replicate, rounds, functions = arrived[:, :3].T.astype(np.intp)
         unknown = np.full_like(observed, np.nan)
         arrivals = Arrivals(replicate, rounds, functions, arrived[:, 3])

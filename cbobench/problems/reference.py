@@ -271,7 +271,7 @@ def pointwise(formula: Callable[[Any, Array], Any]) -> Callable[[Any, Array], Ar
 
     @wraps(formula)
     def evaluate_each(self: Any, x: Array) -> Array:
-        points = np.asarray(x, dtype=np.float64)
+        points = np.asarray(x, dtype=float)
         call = f"{type(self).__name__}: formula"
         names = name_functions(self.m)
         values = [
@@ -347,7 +347,7 @@ def _evaluate(formula: Formula, m: int, name: str, points: Array) -> Array:
             "c": "complex numbers: give .real where the imaginary part is 0",
         }
         raise Misuse(f"{call} gives {kind.get(values.dtype.kind, f'{values.dtype}: give numbers')}")
-    return values.astype(np.float64)
+    return values.astype(float)
 
 
 def contradiction(
@@ -361,7 +361,7 @@ def contradiction(
     """Describes what contradicts a stated optimum, or returns ''. Allows for rounding of closed
     forms.
     """
-    x = np.array(reference.x, dtype=np.float64)
+    x = np.array(reference.x, dtype=float)
     at = f"x = ({', '.join(f'{v:.10g}' for v in x.ravel())})"
     if x.shape != box.low.shape:
         return f"{at}, but the box has {box.d} dimensions"
@@ -391,7 +391,7 @@ def describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
     `feasibility_tolerance`.
     """
     try:
-        better = search(formula, box, STARTS, POWER, [np.array(reference.x, dtype=np.float64)])
+        better = search(formula, box, STARTS, POWER, [np.array(reference.x, dtype=float)])
     except (CbobenchError, ArithmeticError, LookupError, TypeError, ValueError):
         return ""  # of formulas that are not smooth
     f = float(better.values[0])
@@ -411,7 +411,7 @@ DEVIATIONS = 4  # of a share that is sampled
 
 def derive(formula: Formula, box: Box, stated: Reference | None) -> Optimum:
     """The optimum of a formula by local searches, of which one begins at the stated point."""
-    start_points = [] if stated is None else [np.array(stated.x, dtype=np.float64)]
+    start_points = [] if stated is None else [np.array(stated.x, dtype=float)]
     return search(formula, box, also=start_points)
 
 

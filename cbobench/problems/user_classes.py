@@ -60,17 +60,12 @@ def refuse_signature(cls: type) -> None:
         try:
             inspect.signature(method).bind(None, *arguments)
         except TypeError:
-            written, right = inspect.signature(method), ", ".join(("self", *arguments))
-            use = (
-                f"; draw all randomness from {arguments[-1]}, or leave it unused"
-                if len(arguments) > 1
-                else ""
-            )
-            bare = ", ".join(str(parameter) for parameter in written.parameters.values())
+            use = ""
+            if len(arguments) > 1:
+                use = f"; draw all randomness from {arguments[-1]}, or leave it unused"
             raise Misuse(
-                f"{cls.__name__}: def {name}({bare}) cannot be called with "
-                f"{' and '.join(arguments)}; write "
-                f"def {name}({right}){use}"
+                f"{cls.__name__}: def {name}{inspect.signature(method)} cannot be called with "
+                f"{' and '.join(arguments)}; write def {name}(self, {', '.join(arguments)}){use}"
             ) from None
 
 
@@ -166,7 +161,7 @@ def read_run(result: Any, names: Sequence[str], call: str, by_name: bool = False
     count = len(names)
     if not by_name:
         if type(result) in (list, tuple) and len(result) == count and {*map(type, result)} <= EXACT:
-            return np.array(result, dtype=np.float64)
+            return np.array(result, dtype=float)
         if type(result) is np.ndarray and (result.dtype, result.shape) == (np.float64, (count,)):
             return result.copy()
     form = f"return [{', '.join(names)}]"

@@ -287,7 +287,7 @@ class BoxProblem(FeedbackModel):
         """The draws of a formula with a known optimum; on a grid the optimum is found by looking at
         every point.
         """
-        noise = np.array([self.noise_f] + [self.noise_g] * self.m, dtype=np.float64)
+        noise = np.array([self.noise_f] + [self.noise_g] * self.m, dtype=float)
         if isinstance(self.actions, Finite):
             assert self.actions.points is not None
             values = formula(self.actions.points).T

@@ -398,8 +398,7 @@ def cec_g16(x: Array) -> Array:
     cost = 0.000117 * y14 + 0.1365 + 0.00002358 * y13 + 0.000001502 * y16 + 0.0321 * y12
     cost = cost + 0.004324 * y5 + 0.0001 * (y13 / y15 - y13 / 0.52) / (1.104 - 0.72 * y15)
     cost = cost + 37.48 * y2 / c12 - 0.0000005843 * y17
-    quantities = (y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11, y12, y13, y14, y15, y16, y17)
-    y = join(*quantities)
+    y = join(y1, y2, y3, y4, y5, y6, y7, y8, y9, y10, y11, y12, y13, y14, y15, y16, y17)
     single = [
         0.28 / 0.72 * y5 - y4,
         c - 1.5 * b,

@@ -244,7 +244,7 @@ def spline_basis(controls: int, points: int) -> Array:
     knots = np.concatenate([np.zeros(3), np.linspace(0, 1, controls - 2), np.ones(3)])
     t = np.linspace(0, 1, points)[:, None]
     last = np.append(t[:-1], [[np.nextafter(1.0, 0.0)]], axis=0)  # the last interval is closed
-    basis = ((knots[:-1] <= last) & (last < knots[1:])).astype(np.float64)
+    basis = ((knots[:-1] <= last) & (last < knots[1:])).astype(float)
     for k in range(1, 4):
         left, right = knots[k:-1] - knots[: -k - 1], knots[k + 1 :] - knots[1:-k]
         rising = (t - knots[: -k - 1]) / np.where(left > 0, left, 1.0)
@@ -319,7 +319,7 @@ def loads() -> Array:
     nodes = np.arange(1, SEGMENTS + 1)
     span = np.searchsorted(SUPPORTS, nodes)
     cases = np.where(np.isin(nodes, SUPPORTS), 0.0, DEAD + LIVE * LOADED[:, span])
-    return np.concatenate([cases, np.equal.outer(SUPPORTS, nodes).astype(np.float64)])
+    return np.concatenate([cases, np.equal.outer(SUPPORTS, nodes).astype(float)])
 
 
 @lru_cache

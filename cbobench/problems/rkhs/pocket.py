@@ -70,16 +70,22 @@ class FeasiblePocket(BoxProblem):
         return pocket(x)
 
 
+@dataclass(kw_only=True)
+class NoisyPocket(FeasiblePocket):
+    """The pocket with the noise of Guo et al., N(0, 0.05)."""
+
+    noise_f: float = noise_on(0.05**0.5, "f")
+    noise_g: float = noise_on(0.05**0.5, "g")
+
+
 @PROBLEMS.register("feasible-pocket-delayed")
 @dataclass(kw_only=True)
-class DelayedPocket(FeasiblePocket):
+class DelayedPocket(NoisyPocket):
     """The pocket with feedback on f and g that arrives after independent Poisson delays."""
 
     source = "Guo et al. (2022) 7"
     about = "the feasible pocket with feedback on f and g after independent Poisson delays"
 
-    noise_f: float = noise_on(0.05**0.5, "f")
-    noise_g: float = noise_on(0.05**0.5, "g")
     delay: float | None = param(
         15.0,
         "mean of independent Poisson delays of f and g; null: told at once",
@@ -119,7 +125,7 @@ DRIFT = (  # shifts, level and optimum of the three phases
 
 @PROBLEMS.register("feasible-pocket-drift")
 @dataclass(kw_only=True)
-class DriftingPocket(FeasiblePocket):
+class DriftingPocket(NoisyPocket):
     """The pocket of which f and g change after rounds 100 and 300, with a dynamic optimum.
 
     f and g are -sin x_1 - x_2 and sin x_1 sin x_2 + 0.95, then -sin(x_1 - 5) - x_2 and sin x_1
@@ -130,8 +136,6 @@ class DriftingPocket(FeasiblePocket):
     source = "Guo et al. (2022) 7"
     about = "the feasible pocket, changing after rounds 100 and 300, with a dynamic optimum"
 
-    noise_f: float = noise_on(0.05**0.5, "f")
-    noise_g: float = noise_on(0.05**0.5, "g")
     first_change: int = param(100, "f and g change after this round", at_least=1)
     second_change: int = param(300, "and after this one, which comes later", at_least=2)
 

@@ -44,7 +44,7 @@ class SimulationResult:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> SimulationResult:
         """Return the result that `to_json` described."""
-        values = np.array(content["values"], dtype=np.float64)
+        values = np.array(content["values"], dtype=float)
         return cls(values, "", float(content["seconds"]))
 
 
@@ -62,7 +62,7 @@ def succeeded(values: Array) -> Mask:
 
 def place(actions: Actions, finite: bool) -> Array:
     """Points (..., d) of actions: themselves, or their indices as the only coordinate."""
-    return np.asarray(actions[..., None] if finite else actions, dtype=np.float64)
+    return np.asarray(actions[..., None] if finite else actions, dtype=float)
 
 
 class SimulatedInstances(Drawn):
@@ -191,32 +191,22 @@ class SimulatedInstances(Drawn):
         return result
 
     def values(self, first: int, actions: Actions) -> Array:
-        actions = place(actions, self.finite)
-        rounds, replicates = actions.shape[:2]
-        plays = [
-            (i, s, np.ascontiguousarray(actions[i, s]))
-            for i in range(rounds)
-            for s in range(replicates)
-        ]
-        keys = {(s, x.tobytes()): (s, x) for _, s, x in plays}
-        cached_values = {
-            key: self.cache[key[0]][key[1]] for key in keys if key[1] in self.cache[key[0]]
-        }
+        points = place(actions, self.finite)
+        plays = list(np.ndindex(points.shape[:2]))
+        requests = {(s, points[i, s].tobytes()): (s, points[i, s]) for i, s in plays}
+        known = {(s, x): self.cache[s][x] for s, x in requests if x in self.cache[s]}
         if not self.observed:
-            lacking = [key for key in keys if key not in cached_values]
-            cached_values |= dict(
-                zip(lacking, self._simulate([keys[key] for key in lacking]), strict=True)
-            )
-        played_values = np.full((rounds, replicates, self.norm.shape[1]), np.nan)
-        for i, s, x in plays:
-            points, values = (
-                self.answers.get(first + i, (None, None)) if self.observed else (None, None)
-            )
-            if points is not None and values is not None and np.array_equal(points[s], x):
-                played_values[i, s] = values[s]
-            elif (s, x.tobytes()) in cached_values:
-                played_values[i, s] = cached_values[s, x.tobytes()]
-        return self._complete(played_values)
+            lacking = [key for key in requests if key not in known]
+            means = self._simulate([requests[key] for key in lacking])
+            known |= dict(zip(lacking, means, strict=True))
+        result = np.full((*points.shape[:2], self.norm.shape[1]), np.nan)
+        for i, s in plays:
+            result[i, s] = known.get((s, points[i, s].tobytes()), np.nan)
+            # What was observed in the round itself comes first.
+            answer = self.answers.get(first + i) if self.observed else None
+            if answer is not None and np.array_equal(answer[0][s], points[i, s]):
+                result[i, s] = answer[1][s]
+        return self._complete(result)
 
     def _complete(self, values: Array) -> Array:
         """Return values (..., S, 1 + m) with settled constraints, and with the lowest f of its

@@ -457,7 +457,7 @@ class Simulator(Problem):
 
     @cached_property
     def box(self) -> Box:
-        low, high = (np.array(side, dtype=np.float64) for side in (self.low, self.high))
+        low, high = (np.array(side, dtype=float) for side in (self.low, self.high))
         return Box(low, high, self.kernel, self.lengthscale, self.candidates)
 
     @cached_property
@@ -493,8 +493,8 @@ class Simulator(Problem):
     def best_point(self) -> Array:
         """`best_known` as a point, (d,), or as (1,) its index."""
         if self.inputs is None:
-            return np.array(self.best_known, dtype=np.float64)
-        return np.array([self.space.find(self.best_known, "best_known")], dtype=np.float64)
+            return np.array(self.best_known, dtype=float)
+        return np.array([self.space.find(self.best_known, "best_known")], dtype=float)
 
     def as_written(self, x: Array) -> Any:
         """A point as users write it: coordinates, or input values by name."""

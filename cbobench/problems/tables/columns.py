@@ -70,7 +70,7 @@ def numbers(
     gaps: bool = False,
     fix: str = "fill or drop them",
     fix_text: str = "leave it out with ignore: [{name}]",
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+) -> Array:
     """Columns of numbers, or of texts that are numbers, as an array (rows, columns).
 
     Args:
@@ -90,7 +90,7 @@ def numbers(
         for name, column in frame.items()
     }
     read = pd.DataFrame(columns)
-    values = read.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = read.to_numpy(dtype=float, na_value=np.nan)
     for row, column in np.argwhere(np.isnan(values) & frame.notna().to_numpy())[:1].tolist():
         name = frame.columns[column]
         otherwise = fix_text.format(name=name, place=f"row {row + 1}")

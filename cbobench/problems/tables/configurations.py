@@ -406,7 +406,7 @@ class Configurations(Problem):
             row_values[measured.failed] = worst
             means = measured.means(np.where(measured.failed[:, None], 0.0, row_values))
             # share of the rows that have values
-            good = measured.means((~measured.failed[:, None]).astype(np.float64))
+            good = measured.means((~measured.failed[:, None]).astype(float))
             # The floor only avoids a division by 0: where fewer than half have values, `worst`
             # takes their place.
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
@@ -486,7 +486,7 @@ class Configurations(Problem):
 
     def draw(self, generators: Generators) -> Instances:
         drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
-        failed_share = self.measured.means(self.measured.failed[:, None].astype(np.float64))
+        failed_share = self.measured.means(self.measured.failed[:, None].astype(float))
         by_chance = self.noise is None and bool(((failed_share > 0) & (failed_share < 1)).any())
         return replace(
             drawn, units=(float(self.shift[0]), float(self.divisor[0])), fails_by_chance=by_chance

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -208,7 +208,7 @@ class InputType:
             return encode_categories(
                 [self.choices.index(value) for value in values], len(self.choices)
             )
-        x = np.array(values, dtype=np.float64)[:, None]
+        x = np.array(values, dtype=float)[:, None]
         if self.log:
             return (np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return (x - self.low) / (self.high - self.low)
@@ -222,18 +222,19 @@ class InputSpace:
         types: in the user's order.
         configurations: all of them, or some if there are too many.
         points: their coordinates, (n, d).
-
-    Class attributes:
-        measured: whether a method is told which configuration was played in the place of the one it
+        axes: the types as coordinates are scaled: of configurations that were measured, from the
+            least to the largest measured number, and choices in the order of their coordinates.
+        measured: whether they were measured, so that nothing is known of what lies between them.
+            Methods are then told which configuration was played in the place of the one they
             suggested. If not, the result is told as that of the suggested one, which it is but for
             rounding.
     """
 
-    measured: ClassVar[bool] = False
-
     types: tuple[InputType, ...]
     configurations: tuple[Configuration, ...]
     points: Array
+    axes: tuple[InputType, ...]
+    measured: bool = False
 
     @classmethod
     def of(cls, declarations: Any, most: int) -> InputSpace:
@@ -268,7 +269,7 @@ class InputSpace:
             input_type.encode(column) for input_type, column in zip(types, columns, strict=True)
         ]
         configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
-        return cls(types, tuple(configurations), np.concatenate(parts, axis=1))
+        return cls(types, tuple(configurations), np.concatenate(parts, axis=1), types)
 
     @property
     def names(self) -> list[str]:
@@ -338,8 +339,7 @@ class InputSpace:
     def encode(self, configuration: Configuration) -> Array:
         """Return coordinates (1, d) of values by name."""
         return np.concatenate(
-            [input_type.encode([configuration[input_type.name]]) for input_type in self.types],
-            axis=1,
+            [axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1
         )
 
     def nearest(self, configuration: Configuration) -> int:
@@ -350,33 +350,13 @@ class InputSpace:
         """Return the configuration at coordinates (d,)."""
         return self.configurations[self._index(x)]
 
+    def take(self, rows: Any) -> InputSpace:
+        """Return some of the configurations."""
+        configurations = tuple(self.configurations[i] for i in rows)
+        return replace(self, configurations=configurations, points=self.points[rows])
+
     def _index(self, x: Array) -> int:
         return int(((self.points - x) ** 2).sum(axis=1).argmin())
-
-
-@dataclass(frozen=True)
-class MeasuredSpace(InputSpace):
-    """Configurations that were measured, of typed inputs; what lies between them, was not.
-
-    Attributes:
-        axes: the types as the coordinates are scaled: from the least to the largest measured
-            number, choices in the order of their coordinates.
-    """
-
-    measured: ClassVar[bool] = True
-
-    axes: tuple[InputType, ...]
-
-    def encode(self, configuration: Configuration) -> Array:
-        return np.concatenate(
-            [axis.encode([configuration[axis.name]]) for axis in self.axes], axis=1
-        )
-
-    def take(self, rows: Any) -> MeasuredSpace:
-        """Return some of the rows."""
-        return MeasuredSpace(
-            self.types, tuple(self.configurations[i] for i in rows), self.points[rows], self.axes
-        )
 
 
 @dataclass(frozen=True)
@@ -437,7 +417,7 @@ class InputColumns:
             tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types
         )
 
-    def space(self, frame: pd.DataFrame, points: Array, source: str) -> MeasuredSpace | None:
+    def space(self, frame: pd.DataFrame, points: Array, source: str) -> InputSpace | None:
         """Return the rows as configurations of the types; None where there are no types.
 
         Args:
@@ -465,7 +445,7 @@ class InputColumns:
         configurations = (
             dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)
         )
-        return MeasuredSpace(self.types, tuple(configurations), points, tuple(axes))
+        return InputSpace(self.types, tuple(configurations), points, tuple(axes), measured=True)
 
     def check_numbers(self, frame: pd.DataFrame, source: str) -> None:
         """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to
@@ -498,19 +478,17 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
     """
     # Equal texts first: a number that is written like one of them must not take its rows.
     label, texts = f"{source}: input {show(t.name)}", dict.fromkeys(column)
-    levels = {choice: choice for choice in t.choices if isinstance(choice, str) and choice in texts}
+    levels: dict[str, Any] = {}
     for choice in t.choices:
-        if choice in levels:
-            continue
-        alike = [text for text in texts if text not in levels and _may_be(text, choice)]
+        alike = [text for text in texts if text == choice]
+        alike += [text for text in texts if text not in t.choices and _may_be(text, choice)]
         if len(alike) > 1:
             listed = " or ".join(map(show, alike))
             raise Misuse(
                 f"{label}: choice holds {show(choice)}, which may be {listed} of the rows; quote "
                 f"the texts in choice, such as {show(alike[0])}"
             )
-        if alike:
-            levels[alike[0]] = choice
+        levels |= dict.fromkeys(alike, choice)
     # Neither may be left over: a row would have no category, or a category no row.
     strange = next((text for text in texts if text not in levels), None)
     if strange is not None:

@@ -175,7 +175,7 @@ def read_trainings(clock: Literal["wall", "cpu"], limit: float) -> Readings:
     """
     frame = read_table(MEASURED, "trainings").sort_values([*AXES, "repetition"], kind="stable")
     error, spent = (
-        frame[name].to_numpy(dtype=np.float64).reshape(-1, frame["repetition"].nunique()).T
+        frame[name].to_numpy(dtype=float).reshape(-1, frame["repetition"].nunique()).T
         for name in ("error", f"{clock}_ms")
     )
     grid = frame.loc[frame["repetition"] == frame["repetition"].min(), [*AXES]].to_numpy()

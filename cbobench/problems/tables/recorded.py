@@ -99,9 +99,9 @@ class LightSensors(Recorded):
         path = data.find("light-sensors")
         try:
             record: Any = loadmat(path)["data"][0, 0]
-            train = np.asarray(record["train"][0, 0]["sensordata"], dtype=np.float64)
-            test = np.asarray(record["test"][0, 0]["sensordata"], dtype=np.float64)
-            points = np.asarray(record["coords"], dtype=np.float64)
+            train = np.asarray(record["train"][0, 0]["sensordata"], dtype=float)
+            test = np.asarray(record["test"][0, 0]["sensordata"], dtype=float)
+            points = np.asarray(record["coords"], dtype=float)
         except (KeyError, ValueError, IndexError) as error:
             raise Misuse(f"{path} has no sensor data where it should ({error})") from error
         names = tuple(f"sensor {i}" for i in range(test.shape[1]))
@@ -133,7 +133,7 @@ class Stocks(Recorded):
 
     def _read(self, data: Site) -> Table:
         frame = read_table(data.find("stocks"), "prices", ignore=["Date"])
-        prices = frame.to_numpy(dtype=np.float64)
+        prices = frame.to_numpy(dtype=float)
         names = tuple(map(str, frame.columns))
         return Table(prices.mean(axis=0), self.kernel(prices, "prices"), prices, names, None)
 

@@ -290,7 +290,7 @@ class UserTable(FromFiles):
 
     def _readings(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Problem:
         tables = {name: numeric(frame, sources[name]) for name, frame in frames.items()}
-        values = {name: table.to_numpy(dtype=np.float64) for name, table in tables.items()}
+        values = {name: table.to_numpy(dtype=float) for name, table in tables.items()}
         rows, covariance = values.get("rows"), values.get("covariance")
         if rows is None:
             mean = values["mean"].reshape(-1)
@@ -348,7 +348,7 @@ class UserTable(FromFiles):
         if "covariance" in frames:
             table = numeric(frames["covariance"], sources["covariance"])
             noun = "configurations, in the order of the rows"
-            matrix = check_size(table.to_numpy(dtype=np.float64), len(measured.counts), noun)
+            matrix = check_size(table.to_numpy(dtype=float), len(measured.counts), noun)
         stated = self._stated(rules, measured)
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
         problem = Configurations(
