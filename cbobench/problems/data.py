@@ -134,13 +134,10 @@ class Site:
             None,
         )
         if path is None:
-            fetching = f"run 'cbobench data fetch {name}'"
-            last = (
-                f"{fetching}, or set data: look-alike" if data.has_look_alike else f"or {fetching}"
-            )
+            other = ", or set data: look-alike" if data.has_look_alike else ""
             raise Misuse(
                 f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set "
-                f"{ENVIRONMENT}, {last}"
+                f"{ENVIRONMENT}, or run 'cbobench data fetch {name}'{other}"
             )
         digest = sha256(path)
         if digest != data.sha256:

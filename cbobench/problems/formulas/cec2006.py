@@ -115,8 +115,15 @@ def cec_g4(x: Array) -> Array:
     first = 85.334407 + 0.0056858 * b * e + 0.0006262 * a * d - 0.0022053 * c * e
     second = 80.51249 + 0.0071317 * b * e + 0.0029955 * a * b + 0.0021813 * c * c
     third = 9.300961 + 0.0047026 * c * e + 0.0012547 * a * c + 0.0019085 * c * d
-    g = [first - 92, -first, second - 110, 90 - second, third - 25, 20 - third]
-    return join(-cost, *g)
+    return join(
+        -cost,
+        first - 92,
+        -first,
+        second - 110,
+        90 - second,
+        third - 25,
+        20 - third,
+    )
 
 
 @define(
@@ -176,7 +183,8 @@ def cec_g7(x: Array) -> Array:
     cost = a * a + b * b + a * b - 14 * a - 16 * b + square(c - 10) + 45
     cost = cost + 4 * square(d - 5) + square(e - 3) + 2 * square(f - 1) + 5 * g * g
     cost = cost + 7 * (h - 11) * (h - 11) + 2 * square(i - 10) + square(j - 7)
-    rules = [
+    return join(
+        -cost,
         4 * a + 5 * b - 3 * g + 9 * h - 105,
         10 * a - 8 * b - 17 * g + 2 * h,
         -8 * a + 2 * b + 5 * i - 2 * j - 12,
@@ -185,8 +193,7 @@ def cec_g7(x: Array) -> Array:
         a * a + 2 * square(b - 2) - 2 * a * b + 14 * e - 6 * f,
         0.5 * square(a - 8) + 2 * square(b - 4) + 3 * e * e - f - 30,
         -3 * a + 6 * b + 12 * (i - 8) * (i - 8) - 7 * j,
-    ]
-    return join(-cost, *rules)
+    )
 
 
 @define(
@@ -244,13 +251,13 @@ def cec_g9(x: Array) -> Array:
     aa, bb, cc, ee, gg = a * a, b * b, c * c, e * e, g * g
     cost = square(a - 10) + 5 * (b - 12) * (b - 12) + cc * cc + 3 * (d - 11) * (d - 11)
     cost = cost + 10 * ee * ee * ee + 7 * f * f + gg * gg - 4 * f * g - 10 * f - 8 * g
-    rules = [
+    return join(
+        -cost,
         2 * aa + 3 * bb * bb + c + 4 * d * d + 5 * e - 127,
         7 * a + 3 * b + 10 * cc + d - e - 282,
         23 * a + bb + 6 * f * f - 8 * g - 196,
         4 * aa + bb - 3 * a * b + 2 * cc + 5 * f - 11 * g,
-    ]
-    return join(-cost, *rules)
+    )
 
 
 @define(
@@ -280,15 +287,15 @@ def cec_g10(x: Array) -> Array:
     Published: 7049.24802.
     """
     a, b, c, d, e, f, g, h = split(x)
-    rules = [
+    return join(
+        -(a + b + c),
         0.0025 * (d + f) - 1,
         0.0025 * (e + g - d) - 1,
         0.01 * (h - e) - 1,
         833.33252 * d + 100 * a - a * f - 83333.333,
         1250 * e + b * d - b * g - 1250 * d,
         1250000 + c * e - c * h - 2500 * e,
-    ]
-    return join(-(a + b + c), *rules)
+    )
 
 
 @define(

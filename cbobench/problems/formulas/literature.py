@@ -201,8 +201,13 @@ def pressure_vessel(x: Array) -> Array:
     cost = 0.6224 * shell * radius * length + 1.7781 * head * radius * radius
     cost = cost + 3.1661 * shell * shell * length + 19.84 * shell * shell * radius
     volume = np.pi * radius * radius * length + 4 / 3 * np.pi * radius * radius * radius
-    g = [0.0193 * radius - shell, 0.00954 * radius - head, 1_296_000 - volume, length - 240]
-    return join(-cost, *g)
+    return join(
+        -cost,
+        0.0193 * radius - shell,
+        0.00954 * radius - head,
+        1_296_000 - volume,
+        length - 240,
+    )
 
 
 @define(
@@ -256,7 +261,8 @@ def welded_beam(x: Array) -> Array:
         * (1 - t / (2 * reach) * np.sqrt(young / (4 * shear)))
     )
     beam = 0.04811 * t * b * (14 + l)
-    g = [
+    return join(
+        -(1.10471 * h * h * l + beam),
         stress - 13600,
         bending - 30000,
         h - b,
@@ -264,8 +270,7 @@ def welded_beam(x: Array) -> Array:
         0.125 - h,
         deflection - 0.25,
         load - buckling,
-    ]
-    return join(-(1.10471 * h * h * l + beam), *g)
+    )
 
 
 @define(
@@ -300,13 +305,13 @@ def tension_spring(x: Array) -> Array:
             + 1 / (5108 * square)
             - 1
         )
-    g = [
+    return join(
+        -(turns + 2) * coil * square,
         1 - coil * coil * coil * turns / (71785 * square * square),
         np.clip(stress, -100.0, 100.0),
         1 - 140.45 * wire / (coil * coil * turns),
         (wire + coil) / 1.5 - 1,
-    ]
-    return join(-(turns + 2) * coil * square, *g)
+    )
 
 
 def reduce_speed(x: Array) -> Array:
@@ -325,7 +330,8 @@ def reduce_speed(x: Array) -> Array:
     cost = cost - 1.508 * width * (thin2 + thick2) + 7.4777 * (thin2 * thin + thick2 * thick)
     cost = cost + 0.7854 * (first * thin2 + second * thick2)
     turn_first, turn_second = 745 * first / pitch, 745 * second / pitch
-    g = [
+    return join(
+        -cost,
         27 / gear - 1,
         397.5 / (gear * teeth) - 1,
         1.93 * first * first * first / (pitch * thin2 * thin2) - 1,
@@ -337,8 +343,7 @@ def reduce_speed(x: Array) -> Array:
         width / (12 * module) - 1,
         (1.5 * thin + 1.9) / first - 1,
         (1.1 * thick + 1.9) / second - 1,
-    ]
-    return join(-cost, *g)
+    )
 
 
 speed_reducer = define(

@@ -400,10 +400,10 @@ class Simulator(Problem):
         return self.measure == "end" or (self.target is None and self.best_known is None)
 
     def note(self) -> str:
-        n = 0 if self.inputs is None else len(self.space.configurations)
-        parts = [f"{n:,} of the configurations of its inputs are played"] * (
-            n > 0 and not self.space.complete
-        )
+        parts = []
+        if self.inputs is not None and not self.space.complete:
+            count = len(self.space.configurations)
+            parts.append(f"{count:,} of the configurations of its inputs are played")
         if self.rules:
             parts.append(describe_rules(self.rules, [1.0, *self.units]))
         if self.target is not None:
@@ -417,18 +417,16 @@ class Simulator(Problem):
         else:
             parts.append("no optimum is known, so there is no regret")
         if self.noisy:
-            means = (
-                f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams of "
-                "their own"
-            )
-            observed = "observed values, with their noise"
-            if self.repeats and self.measure == "end":
-                parts.append(
-                    f"metrics are of {observed}; those of the recommended point in the end of "
-                    f"{means}"
+            kinds = []
+            if not self.repeats or self.measure == "end":
+                kinds.append("observed values, with their noise")
+            if self.repeats:
+                kinds.append(
+                    f"means of {count_noun(self.repeats, 'simulation')} at each point, of streams "
+                    "of their own"
                 )
-            else:
-                parts.append(f"metrics are of {means if self.repeats else observed}")
+            between = "; those of the recommended point in the end of "
+            parts.append(f"metrics are of {between.join(kinds)}")
         return "; ".join(parts)
 
     def offers(self) -> frozenset[Ability]:

@@ -178,29 +178,22 @@ def coordinates(
         raise Misuse(
             f"{source}: input {list_names(constant, 20)} in every row, which tells nothing; {ASIDE}"
         )
-    parts = [
-        categories(frame[name])
-        if name in one_hot
-        else amount(frame, name, source, name in log, name in amounts)
-        for name in frame.columns
+    parts = []
+    for name in frame.columns:
+        if name in one_hot:
+            levels, which = np.unique(frame[name].to_numpy(dtype=object), return_inverse=True)
+            parts.append(encode_categories(which, len(levels)))
+        else:
+            parts.append(amount(frame, name, source, name in log, name in amounts))
+    row_names = [
+        ", ".join(f"{name} = {_text(v)}" for name, v in zip(frame.columns, row, strict=True))
+        for row in frame.itertuples(index=False, name=None)
     ]
-    texts = zip(
-        *([f"{name} = {_text(v)}" for v in frame[name]] for name in frame.columns), strict=True
-    )
-    row_names = [", ".join(row_texts) for row_texts in texts]
     return np.concatenate(parts, axis=1), row_names, find_firsts(widths)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else write_number(value)
-
-
-def categories(column: pd.Series) -> Array:
-    """1/√2 in the place of the row's category and 0 elsewhere, (rows, categories): distances are 0
-    and 1.
-    """
-    levels, which = np.unique(column.to_numpy(dtype=object), return_inverse=True)
-    return encode_categories(which, len(levels))
 
 
 def category_values(column: pd.Series, source: str) -> list[str]:
@@ -235,8 +228,8 @@ def category_values(column: pd.Series, source: str) -> list[str]:
 
 
 def encode_categories(which: Any, count: int) -> Array:
-    """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere: (rows,
-    count).
+    """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere, (rows,
+    count): distances are 0 and 1.
     """
     return np.eye(count)[which] * np.sqrt(0.5)
 

@@ -300,16 +300,17 @@ class InputSpace:
         """Return the values by name, of a category the number of its choice: libraries cast and
         compare them.
         """
-        choices = {input_type.name: input_type.choices for input_type in self.types}
         return {
-            name: c.index(configuration[name]) if c else configuration[name]
-            for name, c in choices.items()
+            t.name: t.choices.index(configuration[t.name]) if t.choices else configuration[t.name]
+            for t in self.types
         }
 
     def decode(self, coded: Mapping[str, Any]) -> Configuration:
         """Return the configuration that `code` gave."""
-        choices = {input_type.name: input_type.choices for input_type in self.types}
-        return {name: c[int(coded[name])] if c else coded[name] for name, c in choices.items()}
+        return {
+            t.name: t.choices[int(coded[t.name])] if t.choices else coded[t.name]
+            for t in self.types
+        }
 
     def find(self, configuration: Any, noun: str) -> int:
         """Return the index of a configuration.
