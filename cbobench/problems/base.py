@@ -239,11 +239,11 @@ class Problem:
 
     def offers(self) -> frozenset[Ability]:
         """Abilities of the problem. An algorithm that needs others refuses it."""
-        finite = isinstance(self.actions, Finite)
+        actions = self.actions
         abilities: set[Ability] = {"feedback at once", "a known optimum"}
-        if finite:
+        if isinstance(actions, Finite):
             abilities |= {"a finite action set", "a safe seed set"}
-        if not isinstance(self.actions, Finite) or self.actions.points is not None:
+        if isinstance(actions, Box) or actions.points is not None:
             abilities.add("coordinates")
         return frozenset(abilities)
 

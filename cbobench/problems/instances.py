@@ -44,7 +44,7 @@ def best_feasible(f: Array, g: Array) -> Indices:
     if not feasible.any(axis=1).all():
         missing = int(np.flatnonzero(~feasible.any(axis=1))[0])
         raise CellFailure(f"replicate {missing} has no feasible action: nothing to compare with")
-    return np.asarray(np.where(feasible, f, -np.inf).argmax(axis=1), dtype=np.intp)
+    return np.where(feasible, f, -np.inf).argmax(axis=1)
 
 
 def best_policy_value(f: Array, g: Array) -> Array:
@@ -365,7 +365,7 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
         is_bound = name in ("norm", "noise")
         wrong = np.isnan(values) | (values < 0) if is_bound else ~np.isfinite(values)
         if wrong.any():
-            place = tuple(int(i) for i in np.argwhere(wrong)[0])
+            place = tuple(np.argwhere(wrong)[0].tolist())
             raise CellFailure(
                 f"{name}{list(place)} of the drawn instances is {values[place]:g}; it must be "
                 f"{'at least 0, or infinite where unknown' if is_bound else 'finite'}"

@@ -93,8 +93,9 @@ def refuse_unread(cls: type) -> None:
     Raises:
         Misuse: there is one; the message says what to write.
     """
-    read_names = {name for base in cls.__mro__ if _is_ours(base) for name in vars(base)}
-    settable = [name for base in cls.__mro__ if _is_ours(base) for name in _class_attributes(base)]
+    ours = [base for base in cls.__mro__ if _is_ours(base)]
+    read_names = {name for base in ours for name in vars(base)}
+    settable = [name for base in ours for name in _class_attributes(base)]
     for owner, name, value in _stated(cls):
         complaint = f"{owner.__name__}: {name} = {show(value)} is read by nothing"
         if name in OF_TABLES and (name not in read_names or isinstance(value, dict)):

@@ -21,9 +21,6 @@ from cbobench.problems.formulas.box import define, join, read_numbers, read_rows
 from cbobench.problems.formulas.high_dimensional import define_keane
 from cbobench.problems.formulas.literature import PublishedProblem
 
-CEC = "Liang et al. (2006), CEC 2006"
-SEEN = "looked at when the step to the boundary was chosen"
-
 
 @dataclass(kw_only=True)
 class HeldOut(PublishedProblem):
@@ -36,7 +33,7 @@ class HeldOut(PublishedProblem):
 @define(
     "cec-g1",
     HeldOut,
-    source=f"{CEC}, g01",
+    source="Liang et al. (2006), CEC 2006, g01",
     about="13-dimensional, nine linear constraints, concave cost, feasible on 0.0002 % of the box",
     low=(0.0,) * 13,
     high=(1.0,) * 9 + (100.0,) * 3 + (1.0,),
@@ -77,7 +74,7 @@ cec_g2 = define_keane(
     KEANE_20,
     0.8036191041255872,
     0.999965,
-    source=f"{CEC}, g02: Keane (1994), 20 dimensions",
+    source="Liang et al. (2006), CEC 2006, g02: Keane (1994), 20 dimensions",
     about="20-dimensional, many local optima, two constraints, nearly all feasible, optimum where "
     "one is active",
     noise_f=noise_on(0.0, "f, in the units played"),
@@ -93,7 +90,7 @@ cec_g2 = define_keane(
 @define(
     "cec-g4",
     HeldOut,
-    source=f"{CEC}, g04",
+    source="Liang et al. (2006), CEC 2006, g04",
     about="five-dimensional, six bilinear constraints, feasible on 27 % of the box",
     low=(78.0, 33.0, 27.0, 27.0, 27.0),
     high=(102.0, 45.0, 45.0, 45.0, 45.0),
@@ -129,8 +126,9 @@ def cec_g4(x: Array) -> Array:
 @define(
     "cec-g6",
     HeldOut,
-    source=f"{CEC}, g06",
-    about=f"two-dimensional, sickle between two circles, 0.007 % of the box; {SEEN}",
+    source="Liang et al. (2006), CEC 2006, g06",
+    about="two-dimensional, sickle between two circles, 0.007 % of the box; "
+    "looked at when the step to the boundary was chosen",
     low=(13.0, 0.0),
     high=(100.0, 100.0),
     m=2,
@@ -156,7 +154,7 @@ def cec_g6(x: Array) -> Array:
 @define(
     "cec-g7",
     HeldOut,
-    source=f"{CEC}, g07",
+    source="Liang et al. (2006), CEC 2006, g07",
     about="ten-dimensional, eight constraints, six of them active, feasible on 0.0001 % of the box",
     low=(-10.0,) * 10,
     high=(10.0,) * 10,
@@ -199,7 +197,7 @@ def cec_g7(x: Array) -> Array:
 @define(
     "cec-g8",
     HeldOut,
-    source=f"{CEC}, g08",
+    source="Liang et al. (2006), CEC 2006, g08",
     about="two-dimensional, many local optima, feasible on 0.86 % of the box, constraints inactive "
     "at the optimum",
     low=(0.0, 0.0),
@@ -226,7 +224,7 @@ def cec_g8(x: Array) -> Array:
 @define(
     "cec-g9",
     HeldOut,
-    source=f"{CEC}, g09",
+    source="Liang et al. (2006), CEC 2006, g09",
     about="seven-dimensional, polynomials, four constraints, feasible on 0.52 % of the box",
     low=(-10.0,) * 7,
     high=(10.0,) * 7,
@@ -263,7 +261,7 @@ def cec_g9(x: Array) -> Array:
 @define(
     "cec-g10",
     HeldOut,
-    source=f"{CEC}, g10",
+    source="Liang et al. (2006), CEC 2006, g10",
     about="eight-dimensional, six constraints over six orders of magnitude, all active, feasible "
     "on 0.0006 % of the box",
     low=(100.0, 1000.0, 1000.0) + (10.0,) * 5,
@@ -301,7 +299,7 @@ def cec_g10(x: Array) -> Array:
 @define(
     "cec-g12",
     HeldOut,
-    source=f"{CEC}, g12",
+    source="Liang et al. (2006), CEC 2006, g12",
     about="three-dimensional, feasible in 729 small balls, constraint inactive at the optimum",
     low=(0.0,) * 3,
     high=(10.0,) * 3,
@@ -354,7 +352,7 @@ LIMITS = read_rows(
 @define(
     "cec-g16",
     HeldOut,
-    source=f"{CEC}, g16",
+    source="Liang et al. (2006), CEC 2006, g16",
     about="five-dimensional, 38 constraints over seven orders of magnitude, feasible on 0.02 % of "
     "the box",
     low=(704.4148, 68.6, 0.0, 193.0, 25.0),
@@ -419,7 +417,7 @@ def cec_g16(x: Array) -> Array:
 @define(
     "cec-g18",
     HeldOut,
-    source=f"{CEC}, g18",
+    source="Liang et al. (2006), CEC 2006, g18",
     about="nine-dimensional, 13 bilinear constraints, no feasible point in any sample of the box",
     low=(-10.0,) * 8 + (0.0,),
     high=(10.0,) * 8 + (20.0,),
@@ -481,7 +479,7 @@ LEAST = np.array([-15, -27, -36, -18, -12])
 @define(
     "cec-g19",
     HeldOut,
-    source=f"{CEC}, g19",
+    source="Liang et al. (2006), CEC 2006, g19",
     about="15-dimensional, five constraints, all active, feasible on a third of the box",
     low=(0.0,) * 15,
     high=(10.0,) * 15,
@@ -515,8 +513,9 @@ def cec_g19(x: Array) -> Array:
 @define(
     "cec-g24",
     HeldOut,
-    source=f"{CEC}, g24",
-    about=f"two-dimensional, linear cost, disconnected, 44 % of the box; {SEEN}",
+    source="Liang et al. (2006), CEC 2006, g24",
+    about="two-dimensional, linear cost, disconnected, 44 % of the box; "
+    "looked at when the step to the boundary was chosen",
     low=(0.0, 0.0),
     high=(3.0, 4.0),
     m=2,

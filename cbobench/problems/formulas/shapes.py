@@ -11,7 +11,7 @@ from numpy import square
 
 from cbobench.gp.kernels import Array
 from cbobench.problems.formulas.box import define, join, read_rows, split
-from cbobench.problems.formulas.cec2006 import SEEN, HeldOut
+from cbobench.problems.formulas.cec2006 import HeldOut
 
 
 @define(
@@ -74,7 +74,8 @@ def simionescu(x: Array) -> Array:
     "townsend",
     HeldOut,
     source="Townsend (2014), modified",
-    about=f"two-dimensional, multimodal, constraint active at the optimum; {SEEN}",
+    about="two-dimensional, multimodal, constraint active at the optimum; "
+    "looked at when the step to the boundary was chosen",
     low=(-2.25, -2.5),
     high=(2.25, 1.75),
     x=(2.0052927155539306, 1.194452883879546),

@@ -240,10 +240,8 @@ class RKHS(RandomRKHS):
             return np.linspace(0, 1, self.n)[:, None], self.kernel, self.lengthscale
         from scipy.stats import qmc
 
-        points = qmc.Sobol(self.d, scramble=False).random_base2(int(np.ceil(np.log2(self.n))))[
-            : self.n
-        ]
-        return points, self.kernel, self.lengthscale
+        points = qmc.Sobol(self.d, scramble=False).random_base2((self.n - 1).bit_length())
+        return points[: self.n], self.kernel, self.lengthscale
 
 
 SAMPLE = 2**10  # points where a draw's range is read off, and a feasible one looked for

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from math import isfinite
 from time import monotonic
 from typing import Any, ClassVar, Literal
 
@@ -36,6 +35,7 @@ from cbobench.problems.simulators.kept import (
     Store,
     succeeded,
 )
+from cbobench.problems.tables.columns import is_finite
 from cbobench.problems.tables.configurations import (
     ABOUT,
     BOUNDS,
@@ -241,9 +241,7 @@ class Simulator(Problem):
                 f"{type(self).__name__} has a target and a best_known; regret is against one of "
                 "them"
             )
-        if self.target is not None and not (
-            isinstance(self.target, int | float | np.number) and isfinite(self.target)
-        ):
+        if self.target is not None and not is_finite(self.target):
             raise Misuse(
                 f"target is {self.target!r}; it must be a finite number, or None for no regret"
             )
@@ -317,14 +315,14 @@ class Simulator(Problem):
         if store is None:
             return self.run_points(x, gens)
         keys = [self._key(point, gen) for point, gen in zip(x, gens, strict=True)]
-        kept = {i: result for i, key in enumerate(keys) if (result := store.get(key)) is not None}
-        left = [i for i in range(len(x)) if i not in kept]
+        results = [store.get(key) for key in keys]
+        left = [i for i, result in enumerate(results) if result is None]
         run = self.run_points(x[left], [gens[i] for i in left]) if left else []
-        results = kept | dict(zip(left, run, strict=True))
-        for i in left:
-            if results[i].seconds >= SLOW:
-                store.put(keys[i], results[i])
-        return [results[i] for i in range(len(x))]
+        for i, result in zip(left, run, strict=True):
+            results[i] = result
+            if result.seconds >= SLOW:
+                store.put(keys[i], result)
+        return [result for result in results if result is not None]
 
     @property
     def runs_together(self) -> bool:

@@ -48,6 +48,12 @@ def write_number(value: float) -> str:
     return text if float(text) == value else str(value)
 
 
+def is_finite(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return is_number and abs(value) < np.inf
+
+
 def is_number(text: str) -> bool:
     """Whether a text is a number as Python writes them."""
     try:
@@ -91,7 +97,7 @@ def numbers(
     }
     read = pd.DataFrame(columns)
     values = read.to_numpy(dtype=float, na_value=np.nan)
-    for row, column in np.argwhere(np.isnan(values) & frame.notna().to_numpy())[:1].tolist():
+    for row, column in np.argwhere(np.isnan(values) & frame.notna().to_numpy()).tolist():
         name = frame.columns[column]
         otherwise = fix_text.format(name=name, place=f"row {row + 1}")
         raise Misuse(
@@ -101,7 +107,7 @@ def numbers(
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
     broken = ~(np.abs(values) < LARGEST) & ~(np.isnan(values) & gaps)
-    for row, column in np.argwhere(broken)[:1].tolist():
+    for row, column in np.argwhere(broken).tolist():
         kind = "entries beyond 1e100" if gaps else "missing or infinite entries (or beyond 1e100)"
         raise Misuse(
             f"{source} holds {int(broken.sum())} {kind}, the first in column "
@@ -254,7 +260,7 @@ def units_of(values: Array) -> Array:
 
 def find_firsts(widths: Sequence[int]) -> Indices:
     """Return the first coordinate of every input, of which each has that many."""
-    return np.asarray(np.cumsum([0, *widths[:-1]]), dtype=np.intp)
+    return np.cumsum([0, *widths[:-1]], dtype=np.intp)
 
 
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:

@@ -25,7 +25,7 @@ from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
 from cbobench.problems.instances import Generators, Indices, Mask
-from cbobench.problems.tables.columns import spreads, units_of, write_number
+from cbobench.problems.tables.columns import is_finite, spreads, units_of, write_number
 from cbobench.problems.tables.inputs import InputSpace
 from cbobench.problems.user_classes import name_functions
 from cbobench.rng import Draws, Streams, standard_normal, uniform
@@ -146,12 +146,6 @@ def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
         for rule, unit in zip(limits, units[1:], strict=True)
     ]
     return f"f = {f}; g: {list_names(requirements)}"
-
-
-def is_finite(value: Any) -> bool:
-    """Whether a value is a finite number."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and bool(np.isfinite(value))
 
 
 def deviation(value: Any, label: str, least: float = 0.0) -> float:

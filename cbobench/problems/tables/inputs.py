@@ -26,6 +26,7 @@ from cbobench.problems.tables.columns import (
     ASIDE,
     encode_categories,
     find_firsts,
+    is_finite,
     is_number,
     numbers,
     write_number,
@@ -112,10 +113,7 @@ class InputType:
             return cls(name, kind, 0, len(values) - 1, False, tuple(values))
         # Coordinates divide by the range and take its logarithm,
         # and a float holds whole numbers up to `MOST` only.
-        numbers = all(
-            isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < LARGEST
-            for v in values
-        )
+        numbers = all(is_finite(v) and abs(v) < LARGEST for v in values)
         if len(values) != 2 or not numbers or not values[0] < values[1]:
             raise Misuse(
                 f"{label}: {kind} is {show(values)}; give two numbers, [low, high], low below high"
@@ -264,10 +262,8 @@ class InputSpace:
             columns = [input_type.at(unit[:, i]) for i, input_type in enumerate(types)]
             # Different points of the sequence may round to one configuration.
             combinations = list(dict.fromkeys(zip(*columns, strict=True)))
-        columns = [list(column) for column in zip(*combinations, strict=True)]
-        parts = [
-            input_type.encode(column) for input_type, column in zip(types, columns, strict=True)
-        ]
+        values_of = zip(*combinations, strict=True)
+        parts = [t.encode(values) for t, values in zip(types, values_of, strict=True)]
         configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
         return cls(types, tuple(configurations), np.concatenate(parts, axis=1), types)
 
@@ -413,10 +409,8 @@ class InputColumns:
         """
         if not self.types:
             return self
-        types = tuple(sorted(self.types, key=lambda t: list(columns).index(t.name)))
-        return InputColumns(
-            tuple(t.name for t in types), self.log, self.one_hot, self.amounts, types
-        )
+        types = tuple(sorted(self.types, key=lambda t: columns.index(t.name)))
+        return replace(self, names=tuple(t.name for t in types), types=types)
 
     def space(self, frame: pd.DataFrame, points: Array, source: str) -> InputSpace | None:
         """Return the rows as configurations of the types; None where there are no types.
@@ -459,7 +453,7 @@ class InputColumns:
             values = numbers(frame[[t.name]], source, gaps=True, fix_text=fix_text)[:, 0]
             outside = (values < t.low) | (values > t.high)
             broken = (values != np.round(values)) & ~np.isnan(values) & (t.kind == "int")
-            for row in np.flatnonzero(outside | broken)[:1].tolist():
+            for row in np.flatnonzero(outside | broken).tolist():
                 fix = f"inputs allows {t.range}; widen it"
                 if broken[row]:
                     fix = "inputs says int; write float there"
@@ -491,22 +485,21 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
             )
         levels |= dict.fromkeys(alike, choice)
     # Neither may be left over: a row would have no category, or a category no row.
-    strange = next((text for text in texts if text not in levels), None)
-    if strange is not None:
-        by_text = [*map(str, t.choices)]
-        close = nearest(strange, by_text)
-        suggestion = f"did you mean {close!r}?; " if close else ""
-        raise Misuse(
-            f"{label}, row {[*column].index(strange) + 1} is {show(strange)}, but "
-            "inputs allows "
-            f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
-        )
-    absent = [choice for choice in t.choices if choice not in levels.values()]
-    if absent:
-        raise Misuse(
-            f"{source}: inputs: {show(t.name)}: choice holds {show(absent[0])}, which no row "
-            "has; remove it"
-        )
+    by_text = [*map(str, t.choices)]
+    for text in texts:
+        if text not in levels:
+            close = nearest(text, by_text)
+            suggestion = f"did you mean {close!r}?; " if close else ""
+            raise Misuse(
+                f"{label}, row {[*column].index(text) + 1} is {show(text)}, but inputs allows "
+                f"{', '.join(by_text)}; {suggestion}add it there, or leave the row out"
+            )
+    for choice in t.choices:
+        if choice not in levels.values():
+            raise Misuse(
+                f"{source}: inputs: {show(t.name)}: choice holds {show(choice)}, which no row has; "
+                "remove it"
+            )
     return levels
 
 

@@ -165,11 +165,12 @@ class Suzuki(MeasuredTable):
     stated_facts = ("n = 352, d = 24", "1", "11 of 352", "84.4")
 
 
+Clock = Literal["wall", "cpu"]
 MEASURED = Path(__file__).with_name("tuning.csv")
 AXES = ("hidden", "rate", "passes")
 
 
-def read_trainings(clock: Literal["wall", "cpu"], limit: float) -> Readings:
+def read_trainings(clock: Clock, limit: float) -> Readings:
     """Readings (-error, milliseconds - limit) of the table of trainings, which holds every
     configuration in every repetition once; axes are logarithmic.
     """
@@ -204,9 +205,7 @@ class TuningUnderDeadline(ReadingsProblem):
     stated_facts = ("n = 100, d = 3", "1", "50 of 100", "-0.03518533")
 
     limit: float = param(50.0, "deadline, milliseconds per training", above=0.0)
-    clock: Literal["wall", "cpu"] = param(
-        "wall", "training time by the clock on the wall, or of the processor"
-    )
+    clock: Clock = param("wall", "training time by the clock on the wall, or of the processor")
 
     def identity(self) -> dict[str, Any]:
         return {"trainings": sha256(MEASURED)}

@@ -141,6 +141,5 @@ def read_table(file: Path, role: str, ignore: Collection[str] = ()) -> pd.DataFr
     Raises:
         Misuse: what `read_frame`, `refuse_unnamed` and `numbers` refuse.
     """
-    frame = read_frame(file, role)
-    frame = frame.drop(columns=[name for name in ignore if name in frame.columns])
+    frame = read_frame(file, role).drop(columns=list(ignore), errors="ignore")
     return numeric(frame, f"{role} {file.name!r}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.actions import Finite
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, StationaryName, check_covariance
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
@@ -76,10 +77,8 @@ class FromFiles(Problem):
     by_name: Inputs | None = state()
 
     @property
-    def actions(self) -> Finite:
-        actions = self.played.actions
-        assert isinstance(actions, Finite)
-        return actions
+    def actions(self) -> Finite | Box:
+        return self.played.actions
 
     @property
     def constraints(self) -> int:
