@@ -323,7 +323,7 @@ class Problem:
             )
         return m
 
-    def draw(self, generators: Generators) -> Drawn:
+    def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""
         raise self.lacks(
             "draw(self, generators)",

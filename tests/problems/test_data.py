@@ -89,7 +89,7 @@ def test_other_wrong_tables(tmp_path):
         ({"rows": "rows.csv", "covariance": "two.csv"}, "shape .2, 2., but there are 3 arms"),
     ):
         with pytest.raises(Misuse, match=message):
-            table(tmp_path, **settings)
+            table(tmp_path, layout="readings", **settings)
 
 
 @pytest.fixture

@@ -247,9 +247,11 @@ class BoxProblem(FeedbackModel):
         return finite(np.stack([axis.ravel() for axis in axes], axis=1), self.box)
 
     def describe_inputs(self) -> Inputs | None:
-        if not isinstance(self.actions, Finite) or self.actions.points is None:
+        actions = self.actions
+        if isinstance(actions, Box):
             return super().describe_inputs()
-        return {f"x_{i}": column for i, column in enumerate(self.actions.points.T.tolist(), 1)}
+        assert actions.points is not None
+        return {f"x_{i}": column for i, column in enumerate(actions.points.T.tolist(), 1)}
 
     def describe_objective(self) -> Objective:
         shift, divisor = self.scaling

@@ -44,8 +44,7 @@ class SimulationResult:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> SimulationResult:
         """Return the result that `to_json` described."""
-        values = np.array(content["values"], dtype=float)
-        return cls(values, "", float(content["seconds"]))
+        return cls(np.array(content["values"], dtype=float), "", float(content["seconds"]))
 
 
 class Store(Protocol):

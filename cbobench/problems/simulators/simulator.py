@@ -213,7 +213,7 @@ class Simulator(Problem):
         """
         raise NotImplementedError
 
-    def simulate_many(self, x: Any, gens: Generators) -> Any:
+    def simulate_many(self, x: Any, gens: Sequence[np.random.Generator]) -> Any:
         """Runs at points (k, d), or at a list of mappings, one generator each: (k, 1 + m), or what
         `simulate` gives for each of them in a list.
 

@@ -385,9 +385,9 @@ class Configurations(Problem):
         rules: Sequence[Rule],
         noise: Array | None,
         model: ConfigurationModel,
-        scaled: bool = True,
-        seed_size: int = 5,
-        on_failure: FailureRule | None = None,
+        scaled: bool,
+        seed_size: int,
+        on_failure: FailureRule,
     ) -> None:
         self.measured, self.rules, self.noise = measured, list(rules), noise
         self.model, self.seed_size = model, seed_size
@@ -396,7 +396,7 @@ class Configurations(Problem):
         means = measured.means(row_values)
         # A failed row counts as the worst of those that were measured, so these are needed first.
         if measured.failed.any():
-            worst = (on_failure or FailureRule()).values_of(row_values[~measured.failed])
+            worst = on_failure.values_of(row_values[~measured.failed])
             row_values[measured.failed] = worst
             means = measured.means(np.where(measured.failed[:, None], 0.0, row_values))
             # share of the rows that have values

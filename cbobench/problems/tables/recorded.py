@@ -5,6 +5,7 @@ have them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -59,14 +60,21 @@ class Recorded(TabularProblem):
         """The covariance of the normalised samples (rows, n)."""
         return normalised_covariance(samples, self.normalise, label, self.unit_variance)
 
-    def look_alike(self, table: Table) -> Table:
-        """A look-alike's table: its covariance is the known one of z-scores, others are of its
-        rows.
+    def find_table(self, data: Site, imitate: Callable[[], Table]) -> Table:
+        """The recorded table, or the look-alike that `imitate` makes: its covariance is the known
+        one of z-scores, others are of its rows.
         """
+        if self.data == "original":
+            return self.read(data)
+        table = imitate()
         if self.normalise == "z-score":
             return table
         assert table.rows is not None
         return replace(table, covariance=self.kernel(table.rows, "look-alike"))
+
+    def read(self, data: Site) -> Table:
+        """The recorded table."""
+        raise NotImplementedError
 
 
 @PROBLEMS.register("light-sensors")
@@ -88,12 +96,10 @@ class LightSensors(Recorded):
     )
 
     def prepare(self, data: Site) -> None:
-        table = (
-            self.look_alike(light_look_alike()) if self.data == "look-alike" else self._read(data)
-        )
+        table = self.find_table(data, light_look_alike)
         self.take(table, self.h * float(table.mean.max()))
 
-    def _read(self, data: Site) -> Table:
+    def read(self, data: Site) -> Table:
         from scipy.io import loadmat
 
         path = data.find("light-sensors")
@@ -126,12 +132,9 @@ class Stocks(Recorded):
     )
 
     def prepare(self, data: Site) -> None:
-        table = (
-            self.look_alike(stocks_look_alike()) if self.data == "look-alike" else self._read(data)
-        )
-        self.take(table, self.h)
+        self.take(self.find_table(data, stocks_look_alike), self.h)
 
-    def _read(self, data: Site) -> Table:
+    def read(self, data: Site) -> Table:
         frame = read_table(data.find("stocks"), "prices", ignore=["Date"])
         prices = frame.to_numpy(dtype=float)
         names = tuple(map(str, frame.columns))

@@ -95,7 +95,7 @@ class FromFiles(Problem):
         return self.played.feedback(instances, streams)
 
     def describe_inputs(self) -> Inputs | None:
-        return super().describe_inputs() if self.by_name is None else self.by_name
+        return self.by_name or super().describe_inputs()
 
     def describe_objective(self) -> Objective:
         return self.played.describe_objective()
@@ -200,9 +200,11 @@ class UserTable(FromFiles):
     @property
     def arranged(self) -> str | None:
         """The layout, as far as the parameters say."""
-        if self.layout is None and (self.inputs or self.objective or self.limits):
+        if self.layout is not None:
+            return self.layout
+        if self.inputs or self.objective or self.limits:
             return "configurations"
-        return "readings" if self.layout is None and self.mean is not None else self.layout
+        return "readings" if self.threshold or self.mean or self.R else None
 
     def validate(self) -> None:
         for name in OF_COLUMNS:
