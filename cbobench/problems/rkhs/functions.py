@@ -333,7 +333,7 @@ class RKHSBox(RandomFunctions):
     The functions lie in the space of the learners' kernel, and their norms √(aᵀKa) are exact, as
     the theory asks; no formula on a box of the literature does. Draws without a feasible point
     among 1,024 are thrown away and counted. The optimum of each draw comes from
-    `optimum.search`, begun at every support, too; a play that finds a better point is a failed
+    `reference.search`, begun at every support, too; a play that finds a better point is a failed
     cell.
     """
 
