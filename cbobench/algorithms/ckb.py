@@ -51,7 +51,7 @@ class CKB(Optimistic):
     """
 
     source = "Zhou & Ji (2022) Alg. 1"
-    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
+    knows = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
 
     capped: ClassVar[bool] = True
 

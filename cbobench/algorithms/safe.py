@@ -288,7 +288,7 @@ class StageOpt(SafeSet):
         """G_t, (S, n)."""
         if self.lipschitz is not None:
             return self.safe & self.lipschitz.may_reach(self.lower)
-        may_be_safe: Mask = (self.lower <= 0).all(axis=1) & ~self.safe
+        may_be_safe = (self.lower <= 0).all(axis=1) & ~self.safe
         return self.safe & may_be_safe.any(axis=1, keepdims=True)
 
 

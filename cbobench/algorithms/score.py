@@ -402,8 +402,7 @@ class ScoreAlgorithm(Algorithm):
         """Return the scores of the round's chosen actions, (S,)."""
         if self.box is not None:
             return self._achieved
-        scores: Array = self._scores[self._rows[0], self.chosen]
-        return scores
+        return self._scores[self._rows[0], self.chosen]
 
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         """Return the best-scored points of the unit cube, (S, d), and their scores: the best

@@ -83,12 +83,12 @@ class Finite:
             points: the actions' coordinates, if they differ from `inputs`.
         """
         points = inputs if points is None else points
-        if len(inputs) > LARGEST:
-            return Large(inputs, kernel, points, kernel_name, names)
-        # whose rows have other bits than its matrix
-        if len(inputs) > LARGEST_EAGER and not isinstance(kernel, Linear):
-            return Scattered(inputs, kernel, points, kernel_name, names)
-        return Finite(kernel(inputs, inputs), points, kernel_name, names)
+        # The rows of a linear kernel have other bits than its matrix.
+        is_formed = len(inputs) <= LARGEST_EAGER or isinstance(kernel, Linear)
+        if is_formed and len(inputs) <= LARGEST:
+            return Finite(kernel(inputs, inputs), points, kernel_name, names)
+        kind = Scattered if len(inputs) <= LARGEST else Large
+        return kind(inputs, kernel, points, kernel_name, names)
 
     @property
     def covariance(self) -> Array:
@@ -170,11 +170,13 @@ class Finite:
         `LARGEST`.
         """
         if self.n > LARGEST:
-            size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
-            raise Misuse(
-                f"{option} compares all pairs of actions, {size}; allowed: {LARGEST:,} actions; "
-                f"{advice}"
-            )
+            raise Misuse(f"{option} compares {self._all_pairs}; {advice}")
+
+    @property
+    def _all_pairs(self) -> str:
+        """What would not fit into memory, and what would, in words."""
+        size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
+        return f"all pairs of actions, {size}; allowed: {LARGEST:,} actions"
 
     @cached_property
     def input_metric(self) -> Array | None:
@@ -294,10 +296,7 @@ class Large(Scattered):
 
     @property
     def covariance(self) -> Array:  # type: ignore[override]
-        size = f"{8e-9 * self.n**2:.0f} GB for {self.n:,} actions"
-        raise CellFailure(
-            f"something asked for all pairs of actions, {size}; allowed: {LARGEST:,} actions"
-        )
+        raise CellFailure(f"something asked for {self._all_pairs}")
 
     def combine(self, weights: Array) -> Array:
         inner = weights[:, None, :] @ self.features
@@ -423,8 +422,7 @@ def tie_widths(score: Array, top: Array) -> Array:
             0.0,
             tie_widths(np.where(endless[:, None], 0.0, score), np.where(endless, 0.0, top)),
         )
-    widths: Array = TIED * np.minimum(top - low, OF_BEST * size) + ROUNDED * size
-    return widths
+    return TIED * np.minimum(top - low, OF_BEST * size) + ROUNDED * size
 
 
 def levels(score: Array, widths: Array | None = None) -> Array:

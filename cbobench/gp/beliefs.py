@@ -13,7 +13,7 @@ maximiser climbs (see `cbobench.gp.maximise`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -220,16 +220,6 @@ class RandUCB(Explore):
 # Scores ----------------------------------------------------------------------------------------
 
 
-class Score(Protocol):
-    """A score at k candidates in any form."""
-
-    def total(self) -> Array:
-        """The score, (S, k)."""
-
-    def kinks(self) -> Parts:
-        """Return the same up to rounding, as smooth and kinked parts."""
-
-
 class Parts(NamedTuple):
     """smooth - Σ_j price_j [kinked_j]⁺: smooth (S, k), kinked (S, m, k) and its price (S, m); m may
     be 0.
@@ -245,6 +235,7 @@ class Parts(NamedTuple):
         return cls(smooth, np.empty((len(smooth), 0, smooth.shape[1])), np.empty((len(smooth), 0)))
 
     def total(self) -> Array:
+        """Return the score, (S, k)."""
         excess, price = np.fmax(self.kinked, 0.0), self.price[:, :, None]
         # An infinite price times no excess is 0, and not a NaN; a price that is NaN stays one.
         penalty = np.where((excess > 0) | np.isnan(price), price, 0.0)
@@ -254,6 +245,7 @@ class Parts(NamedTuple):
         return self.smooth - of_all
 
     def kinks(self) -> Parts:
+        """Return the same up to rounding, as smooth and kinked parts."""
         return self
 
 
@@ -299,6 +291,10 @@ class Truncated(NamedTuple):
             np.concatenate([above, -g - bound], axis=1),
             np.concatenate([unit_price, price], axis=1),
         )
+
+
+Score = Parts | Truncated
+"""A score at k candidates in any form."""
 
 
 def truncate(values: Array, bound: Array) -> Array:

@@ -71,8 +71,7 @@ class Width:
         if self.constant is not None:
             return self.constant
         root = np.sqrt((gain[:, None] if gain.ndim == 1 else gain) + self.offset)
-        widths: Array = self.bound + self.slope * root
-        return widths
+        return self.bound + self.slope * root
 
 
 GainName = Literal["played", "greedy", "rate"]

@@ -134,9 +134,7 @@ def fit_all(
     # compare.
     fits = []
     for row in range(len(values)):
-        best = min(
-            (i for i, owner in enumerate(rows) if owner == row), key=lambda i: float(cost[i])
-        )
+        best = int(np.where(np.equal(rows, row), cost, np.inf).argmin())
         lengthscales, scale, noise_variance = objective.read(ends[best : best + 1], np.array([row]))
         fits.append(
             Fitted(

@@ -70,8 +70,8 @@ class Factor:
             if info:
                 raise lost(lam, c)
             self.root[:c, :c] = root
-            self.z[:c] = self._whiten(cross)
-            self.u[:, :c] = self._whiten(values.T).T
+            self.z[:c] = self._solve(cross)
+            self.u[:, :c] = self._solve(values.T).T
         self.spread = (self.u[-1:, :c] @ self.z[:c])[0]
 
     root: Array  # R, in LAPACK's memory order
@@ -87,11 +87,8 @@ class Factor:
             root[:held, :held], z[:held], u[:, :held] = self.root, self.z, self.u
         self.root, self.z, self.u = root, z, u
 
-    def _whiten(self, columns: Array) -> Array:
-        """Return R⁻ᵀ times columns (c, k)."""
-        return self._solve(columns, transposed=1)
-
-    def _solve(self, columns: Array, transposed: int) -> Array:
+    def _solve(self, columns: Array, transposed: int = 1) -> Array:
+        """Return R⁻ᵀ times columns (c, k), or R⁻¹ if not transposed."""
         if not self.count or not columns.shape[1]:
             return np.zeros(columns.shape)
         return lapack().dtrtrs(self.root[:, : self.count], columns, trans=transposed)[0]
@@ -100,7 +97,7 @@ class Factor:
         """Return R⁻ᵀ k for covariances k with all slots, (..., slots) to (..., c)."""
         k = rows[..., self.slots]
         return np.ascontiguousarray(
-            self._whiten(k.reshape(math.prod(k.shape[:-1]), self.count).T).T
+            self._solve(k.reshape(math.prod(k.shape[:-1]), self.count).T).T
         ).reshape(k.shape)
 
     def solve_whitened(self, whitened: Array, slots: int) -> Array:
@@ -169,7 +166,7 @@ class Factor:
     def reveal(self, slot: int, function: int, value: float) -> Array:
         """Add a value to an observation; return the change of the mean at the candidates, (M,)."""
         unit = value * (self.slots == slot)
-        added = self._whiten(unit[:, None])[:, 0]
+        added = self._solve(unit[:, None])[:, 0]
         self.u[function, : self.count] += added
         return (added[None] @ self.z[: self.count])[0]
 

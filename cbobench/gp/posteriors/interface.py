@@ -169,23 +169,20 @@ class SharedPosterior(Posterior):
         """
         self.reach(t)
         mask = (arrivals.function == function) & (arrivals.round >= since)
-        replicate, rounds, value = (
-            arrivals.replicate[mask],
-            arrivals.round[mask],
-            arrivals.value[mask],
-        )
+        replicate = arrivals.replicate[mask]
+        rounds = arrivals.round[mask].tolist()
+        value = arrivals.value[mask]
         # its rank within its replicate
         rank = np.arange(len(replicate)) - np.searchsorted(replicate, replicate)
         for k in range(int(rank.max(initial=-1)) + 1):
-            kth = rank == k
             mask = np.zeros(self.replicates, dtype=bool)
-            mask[replicate[kth]] = True
-            round_numbers, values = (
-                np.ones(self.replicates, dtype=np.intp),
-                np.zeros((self.replicates, 1)),
-            )
-            round_numbers[replicate[kth]], values[replicate[kth], 0] = rounds[kth], value[kth]
-            actions = np.array([played[r - 1][s] for s, r in enumerate(round_numbers.tolist())])
+            values = np.zeros((self.replicates, 1))
+            actions = played[0].copy()
+            for i in np.flatnonzero(rank == k).tolist():
+                s = replicate[i]
+                mask[s] = True
+                values[s, 0] = value[i]
+                actions[s] = played[rounds[i] - 1][s]
             self.update_some(t, actions, values, mask)
         # At powers of two: rounding does not pile up, and all refreshes together cost little more
         # than the last.

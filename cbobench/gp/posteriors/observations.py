@@ -51,7 +51,7 @@ class ObservationPosterior(SharedPosterior):
         mean: (S, p, M).
         variance: (S, M).
         gain: (S,), of the kept observations.
-        used: c, the number of slots in use, the same for all replicates; arrays grow as needed.
+        used: c, the number of slots in use, the same for all replicates.
         points: the observed actions, (S, slots, d); on a finite set the index, d = 1.
         values: (S, p, slots).
         cross: covariances with the candidates, (S, slots, M).
@@ -60,13 +60,6 @@ class ObservationPosterior(SharedPosterior):
         weights: w = P y, (S, p, slots).
         factors: by replicate.
     """
-
-    points: Array
-    values: Array
-    cross: Array
-    full: Mask
-    inverse: Array
-    weights: Array
 
     def __init__(
         self, actions: ActionSet, lam: float, replicates: int, functions: int, slots: int
@@ -89,48 +82,20 @@ class ObservationPosterior(SharedPosterior):
         self.gain = np.zeros(self.replicates)
         self.updates = 0
         self.used = 0
-        self._forget_alike()
-        self._allocate(min(self.slots, 64))
+        shape = self.replicates, self.slots
+        self.points = np.zeros((*shape, self.box.d if self.box is not None else 1))
+        self.values = np.zeros((self.replicates, self.functions, self.slots))
+        self.cross = np.zeros((*shape, len(self.prior)))
+        self.full = np.zeros(shape, dtype=bool)
+        self.inverse = np.zeros((*shape, self.slots))
+        self.weights = np.zeros_like(self.values)
         self.factors: dict[int, Factor] = {}
         for s in np.flatnonzero(self.noise < SMALL).tolist():
             self._factorise(s)
 
-    def _allocate(self, capacity: int) -> None:
-        """Make room for a number of slots, keeping the content."""
-        shapes = {
-            "points": (capacity, self.box.d if self.box is not None else 1),
-            "values": (self.functions, capacity),
-            "cross": (capacity, len(self.prior)),
-            "full": (capacity,),
-            "inverse": (capacity, capacity),
-            "weights": (self.functions, capacity),
-        }
-        for name, shape in shapes.items():
-            kind = bool if name == "full" else np.float64
-            fresh = np.zeros((self.replicates, *shape), dtype=kind)
-            if self.used:
-                held = getattr(self, name)
-                fresh[tuple(slice(length) for length in held.shape)] = held
-            setattr(self, name, fresh)
-        self.capacity = capacity
-
     def reach(self, used: int) -> None:
         """Use a number of slots, at most all."""
-        used = min(self.slots, used)
-        while used > self.capacity:
-            self._allocate(min(self.slots, 2 * self.capacity))
-        self.used = max(self.used, used)
-
-    def _forget_alike(self) -> None:
-        # per slot: the first one that holds the same action
-        self.alike = np.empty((self.replicates, 0), dtype=np.intp)
-
-    def _alike(self) -> Indices:
-        """Return per slot in use the first one that holds the same action, (S, c)."""
-        for k in range(self.alike.shape[1], self.used):  # new slots since the last call
-            same = (self.points[:, : k + 1] == self.points[:, k : k + 1]).all(axis=2)
-            self.alike = np.concatenate([self.alike, same.argmax(axis=1)[:, None]], axis=1)
-        return self.alike
+        self.used = max(self.used, min(self.slots, used))
 
     def _covariances(self, actions: Actions, c: int) -> tuple[Array, Array, Array]:
         """Return covariances of the actions with the candidates (S, M), the first c slots (S, c),
@@ -171,7 +136,6 @@ class ObservationPosterior(SharedPosterior):
             self.refresh()
 
     def update_some(self, t: int, actions: Actions, values: Array, mask: Mask) -> None:
-        self._forget_alike()
         self.reach(t)
         self._enter(actions, values, self.full.sum(axis=1), mask)
 
@@ -252,7 +216,6 @@ class ObservationPosterior(SharedPosterior):
             self.weights[self.rows, :, slot] = 0.0
         for s in self._with_factor(self.rows):
             self._moves(s, -1, *self.factors[s].remove(int(slot[s])))
-        self._forget_alike()
         self.values[self.rows, :, slot] = 0.0
         self.cross[self.rows, slot] = 0.0
         self.points[self.rows, slot] = 0.0
@@ -375,7 +338,8 @@ class ObservationPosterior(SharedPosterior):
             diagonal[s] = factor.inverse_diagonal(c)
         mean = self.values[:, :, :c] - lam[:, None] * self.weights[:, :, :c]
         variance = np.maximum(lam * (1 - lam * diagonal), 0.0)
-        alike = self._alike()
+        points = self.points[:, :c]
+        alike = (points[:, :, None] == points[:, None]).all(axis=3).argmax(axis=2)
         return pick(mean, alike), pick(variance[:, None], alike)[:, 0], self.full[:, :c]
 
     def observations(self) -> Array:
