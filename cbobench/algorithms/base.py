@@ -16,7 +16,7 @@ import copy
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -172,16 +172,16 @@ class Algorithm:
         fits: whether its models' kernels are fitted, which is recorded; None without models.
     """
 
-    name: ClassVar[str] = ""
-    source: ClassVar[str] = ""
-    about: ClassVar[str] = ""
-    knows: ClassVar[tuple[str, ...]] = ()
-    needs: ClassVar[frozenset[Ability]] = frozenset()
-    cost: ClassVar[str] = "O(1)"
-    libraries: ClassVar[tuple[str, ...]] = ()
-    reference: ClassVar[bool] = False
-    blind: ClassVar[bool] = False
-    late: ClassVar[bool] = False
+    name = ""
+    source = ""
+    about = ""
+    knows: tuple[str, ...] = ()
+    needs: frozenset[Ability] = frozenset()
+    cost = "O(1)"
+    libraries: tuple[str, ...] = ()
+    reference = False
+    blind = False
+    late = False
     fits: bool | None = None
 
     def check(self, problem: Problem) -> None:
@@ -283,7 +283,7 @@ class OneRun(Algorithm):
     """
 
     needs = frozenset({"feedback at once"})
-    takes_untold: ClassVar[bool] = False
+    takes_untold = False
 
     setting: Setting = state()
 

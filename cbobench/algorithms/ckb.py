@@ -51,9 +51,9 @@ class CKB(Optimistic):
     """
 
     source = "Zhou & Ji (2022) Alg. 1"
-    knows = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
+    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "δ (through ρ)", "T")
 
-    capped: ClassVar[bool] = True
+    capped = True
 
     slack: float = param(
         0.0,

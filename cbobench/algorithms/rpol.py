@@ -47,7 +47,7 @@ class RPOL(Optimistic):
     """
 
     source = "Guo, Zhu & Liu (2022) Sec. 4"
-    knows = ("kernel", "λ", "B", "G", "R", "T (through λ)")
+    knows: ClassVar[tuple[str, ...]] = ("kernel", "λ", "B", "G", "R", "T (through λ)")
     looks_back = False
 
     floor: float = param(1.0, "factor on √t, the least penalty η_t", at_least=0.0)

@@ -98,10 +98,10 @@ class ScoreAlgorithm(Algorithm):
     widths: Array | None = state()
 
     cost = "O(nr + r²); rough box O(tM + t²)"
-    models_constraints: ClassVar[bool] = True
-    looks_back: ClassVar[bool] = True
+    models_constraints = True
+    looks_back = True
     grid_points: ClassVar[Array | None] = None
-    narrow: ClassVar[bool] = False
+    narrow = False
 
     def check(self, problem: Problem) -> None:
         if type(self).score is ScoreAlgorithm.score and type(self).parts is ScoreAlgorithm.parts:

@@ -114,7 +114,7 @@ class Explore:
         joint: whether it uses sample paths, which exist on finite sets only.
     """
 
-    joint: ClassVar[bool] = False
+    joint = False
 
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         """Set the streams of this strategy; `rank` is the length of the posterior's z."""
