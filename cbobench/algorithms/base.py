@@ -16,7 +16,7 @@ import copy
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -175,10 +175,10 @@ class Algorithm:
     name = ""
     source = ""
     about = ""
-    knows: tuple[str, ...] = ()
-    needs: frozenset[Ability] = frozenset()
+    knows: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[Ability]] = frozenset()
     cost = "O(1)"
-    libraries: tuple[str, ...] = ()
+    libraries: ClassVar[tuple[str, ...]] = ()
     reference = False
     blind = False
     late = False

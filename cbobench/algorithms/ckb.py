@@ -100,7 +100,7 @@ class CKB(Optimistic):
         """φ_1 = 0 (line 1), and the step for a horizon."""
         self.dual = np.zeros((self.setting.replicates, self.setting.constraints))
         step = (
-            self.bound_g[:, :, 0] * np.sqrt(horizon) / self.cap
+            self.bound_g[..., 0] * np.sqrt(horizon) / self.cap
             if isinstance(self.V, str)
             else np.asarray(self.V)
         )
@@ -121,7 +121,7 @@ class CKB(Optimistic):
         return z.minus(self.dual, self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5, 6
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        g = truncate(self.explore_g(chosen.constraint), self.bound_g)[:, :, 0]
+        g = truncate(self.explore_g(chosen.constraint), self.bound_g)[..., 0]
         step = (g + self.slack) / self.inverse_step
         self.dual = np.maximum(self.dual + step, 0.0)
         if self.capped:

@@ -344,11 +344,11 @@ class Optimistic(OptimisticReward):
     @property
     def bounds(self) -> Array:
         """Return B and every G_j, (S, 1 + m)."""
-        return np.concatenate([self.bound_f, self.bound_g[:, :, 0]], axis=1)
+        return np.concatenate([self.bound_f, self.bound_g[..., 0]], axis=1)
 
     def set_bounds(self, setting: Setting) -> None:
         super().set_bounds(setting)
-        self.bound_g = self.bound("G", setting.norm[:, 1:], setting.sup[:, 1:])[:, :, None]
+        self.bound_g = self.bound("G", setting.norm[:, 1:], setting.sup[:, 1:])[..., None]
 
 
 def design_features(design: Array, box: Box) -> Array:

@@ -297,20 +297,20 @@ class AnchoredModels:
             np.stack(np.broadcast_arrays(self.weights, moved), axis=2),
             np.stack(np.broadcast_arrays(self.slope, 2 * unknown), axis=2),
         )
-        bends[:, :, 1] += 2 * known[:, :, 1:, 1:]
+        bends[:, :, 1] += 2 * known[..., 1:, 1:]
         # In units of the cube, and of the values.
         of_level = near.x * (-5 / 3 * (1 - near.loss))[..., None]
         above = self.above[:, None]
         slopes = np.stack(
             [
-                above[..., None] * of_level + pull[:, :, 1:],
-                2 * near.bend_of_variance()[0][..., None] * near.x + 2 * known[:, :, 0, 1:],
+                above[..., None] * of_level + pull[..., 1:],
+                2 * near.bend_of_variance()[0][..., None] * near.x + 2 * known[..., 0, 1:],
             ],
             axis=2,
         )
         variance = np.maximum(near.variance - squared_rows(white[:, :, 0]), 0.0)
         variance += squared_rows(lack[:, :, 0])
-        level = np.stack([above * near.level + pull[:, :, 0], variance], axis=2)
+        level = np.stack([above * near.level + pull[..., 0], variance], axis=2)
         units = np.stack([self.amplitude, self.amplitude**2], axis=1)[:, None]
         lengths = self.lengthscales[:, None, None]
         return (

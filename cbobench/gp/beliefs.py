@@ -236,7 +236,7 @@ class Parts(NamedTuple):
 
     def total(self) -> Array:
         """Return the score, (S, k)."""
-        excess, price = np.fmax(self.kinked, 0.0), self.price[:, :, None]
+        excess, price = np.fmax(self.kinked, 0.0), self.price[..., None]
         # An infinite price times no excess is 0, and not a NaN; a price that is NaN stays one.
         penalty = np.where((excess > 0) | np.isnan(price), price, 0.0)
         penalty *= excess

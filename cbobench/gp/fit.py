@@ -260,7 +260,7 @@ class Objective:
         residuals = values - constant[:, None]
         weights = (inverse @ residuals[..., None])[..., 0]
         quadratic = (residuals * weights).sum(axis=1)
-        pull = inverse - weights[:, :, None] * weights[:, None]
+        pull = inverse - weights[..., None] * weights[:, None]
         # Row by row in memory: sums and products of another layout have other bits, and the layout
         # would depend on q.
         bends = np.ascontiguousarray(pull[:, low[0], low[1]]) * ((5 / 3) * (1 + a) * decay)
@@ -365,6 +365,6 @@ def _update(inverse: Array, first: Mask, which: Indices, move: Array, change: Ar
     first[which] = False
     pushed = (before @ change[..., None])[..., 0]
     factor = ((1 + (change * pushed).sum(axis=1) / curvature) / curvature)[:, None, None]
-    cross = pushed[:, :, None] * move[:, None]
+    cross = pushed[..., None] * move[:, None]
     cross = (cross + cross.mT) / curvature[:, None, None]
-    inverse[which] = before + factor * move[:, :, None] * move[:, None] - cross
+    inverse[which] = before + factor * move[..., None] * move[:, None] - cross

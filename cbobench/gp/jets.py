@@ -121,7 +121,7 @@ def models_at(
     layout = taylor(d)
     # coordinate by coordinate: whole planes, which are contiguous
     delta = np.empty((d, q, observed.shape[1]))
-    np.subtract(points.T[:, :, None], observed[replicate_of].transpose(2, 0, 1), out=delta)
+    np.subtract(points.T[..., None], observed[replicate_of].transpose(2, 0, 1), out=delta)
     k, k1, k2 = kernel.slopes(squared_lengths(np.moveaxis(delta, 0, -1)))
     rows = np.empty((q, 1 + d, delta.shape[2]))  # k and its slope
     rows[:, 0] = k

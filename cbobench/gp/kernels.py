@@ -169,13 +169,13 @@ def refuse_covariance(matrix: Array, name: str, eigenvalues: int = EIGENVALUES) 
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise Misuse(f"{name} has shape {matrix.shape}; a covariance is square, one row per action")
+    missing = np.count_nonzero(~np.isfinite(matrix))
+    if missing:
+        raise Misuse(f"{name} holds {missing} missing or infinite entries; fill them in")
+    scale = float(max(matrix.max(), -matrix.min())) or 1.0
     # Block by block, so that intermediate arrays stay small.
     step = max(1, AT_ONCE // max(1, len(matrix)))
     blocks = [slice(i, i + step) for i in range(0, len(matrix), step)]
-    missing = sum(np.count_nonzero(~np.isfinite(matrix[block])) for block in blocks)
-    if missing:
-        raise Misuse(f"{name} holds {missing} missing or infinite entries; fill them in")
-    scale = max(float(np.abs(matrix[block]).max()) for block in blocks) or 1.0
     skew = max(float(np.abs(matrix[block] - matrix[:, block].T).max()) for block in blocks)
     if skew > 1e-8 * scale:
         raise Misuse(

@@ -191,9 +191,9 @@ class Surface:
         values[:, :, 0] = parts.smooth.reshape(replicates, q, n)
         values[:, :, 1:] = parts.kinked.reshape(replicates, m, q, n).swapaxes(1, 2)
         price = np.minimum(parts.price, WALL) if m else parts.price
-        value = values[:, :, 0, 0]
+        value = values[..., 0, 0]
         if m:
-            value = value - (price[:, None] * np.maximum(values[:, :, 1:, 0], 0.0)).sum(axis=2)
+            value = value - (price[:, None] * np.maximum(values[..., 1:, 0], 0.0)).sum(axis=2)
         models = values @ layout.models
         return value, models / powers[:, :, None] if fine else models, price
 
@@ -328,8 +328,8 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
 def _follows(climbs: Climbs, radius: float) -> Mask:
     """Return which climbs (S, q) have a better one so near that they would end where it ends."""
     value, order = levels(climbs.value, climbs.least[:, 0]), np.arange(climbs.value.shape[1])
-    better = value[:, None, :] > value[:, :, None]
-    better |= (value[:, None, :] == value[:, :, None]) & (order < order[:, None])
+    better = value[:, None, :] > value[..., None]
+    better |= (value[:, None, :] == value[..., None]) & (order < order[:, None])
     near = np.where(climbs.done, min(NEAR_ENDED * radius, NEAREST), NEAR * radius)[:, None]
     close = np.abs(climbs.best[:, None, :] - climbs.best[:, :, None]).max(axis=3) < near
     return (better & close).any(axis=2)
@@ -391,7 +391,7 @@ def _subproblem(
     slope = np.where(back[..., None], 0.0, layout.slopes(models[:, :, 0]))
     bend, lagrangian = layout.bends(models[:, :, 0]), slope
     if m:
-        kinked, a = models[:, :, 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
+        kinked, a = models[..., 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
         bend = bend - (multipliers[:, :, None] @ models[:, :, 1:])[:, :, 0][..., layout.square]
         if held.any():
             # Where a kink holds, - (kinked + a.p)² changes no solution and bends the model down
@@ -689,7 +689,7 @@ def _lines(points: Array, per_axis: int) -> Array:
     replicates, count, d = points.shape
     moved = np.tile(points[:, :, None, None], (1, 1, d, min(per_axis, CLOUD), 1))
     for axis in range(d):
-        moved[:, :, axis, :, axis] = sobol(1, CLOUD)[:per_axis, 0]
+        moved[..., axis, :, axis] = sobol(1, CLOUD)[:per_axis, 0]
     return moved.reshape(replicates, -1, d)
 
 

@@ -14,6 +14,7 @@ changes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -128,14 +129,14 @@ class RunningScale:
         """
         deviation = (
             np.sqrt(variance if variance.ndim == 3 else variance[:, None])
-            * self.amplitude[:, :, None]
+            * self.amplitude[..., None]
         )
         return self.means(mean), deviation
 
     def means(self, mean: Array) -> Array:
         """Return the first of the `moments` alone."""
         p = self.amplitude.shape[1]
-        return mean[:, :p] + self.centre[:, :, None] * (1 - mean[:, p:])
+        return mean[:, :p] + self.centre[..., None] * (1 - mean[:, p:])
 
 
 def with_constant(values: Array) -> Array:
@@ -144,6 +145,13 @@ def with_constant(values: Array) -> Array:
     """
     is_told = np.where(np.isnan(values[:1]), 0.0, 1.0)
     return np.concatenate([np.where(np.isnan(values), 0.0, values), is_told])
+
+
+def in_batches(at: Callable[[Actions], Moments], inputs: Actions) -> Moments:
+    """Return means and deviations (p, q) at inputs, some at a time, which bounds memory."""
+    parts = [at(inputs[i : i + AT_ONCE]) for i in range(0, len(inputs), AT_ONCE)]
+    means, deviations = zip(*parts, strict=True)
+    return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
 
 
 class Cube:
@@ -319,12 +327,8 @@ class RunModel(RunData, RunMoments):
             self.posterior.set_noise(self.scale.unit_noise(self.noise))
 
     def at(self, inputs: Actions) -> Moments:
-        """Return means and deviations (p, q), in batches that bound memory."""
-        batches = (inputs[None, i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
-        means, deviations = zip(
-            *(self._moments(*self.posterior.at(batch)) for batch in batches), strict=True
-        )
-        return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
+        """Return means and deviations (p, q)."""
+        return in_batches(lambda some: self._moments(*self.posterior.at(some[None])), inputs)
 
     def at_played(self) -> Moments:
         """Return means and deviations (p, c) at the observed actions."""

@@ -26,7 +26,7 @@ from cbobench.gp.posteriors.factor import SMALL, Factor, lapack
 from cbobench.gp.posteriors.fitted import UNIT, FittedPosterior
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Moments
 from cbobench.gp.recommend import RunMoments
-from cbobench.gp.single import AT_ONCE, RunData, normal_scores, with_constant
+from cbobench.gp.single import RunData, in_batches, normal_scores, with_constant
 
 BLOCK = 48  # actions per block
 # added to drawn variances in units of the prior's; ten times more if no factor exists
@@ -313,10 +313,11 @@ class ThompsonMoments(RunMoments):
         self.model, self.actions = model, model.actions
 
     def at(self, inputs: Actions) -> Moments:
-        batches = (inputs[i : i + AT_ONCE] for i in range(0, len(inputs), AT_ONCE))
-        means, variances = zip(*(self.model.at(batch)[:2] for batch in batches), strict=True)
-        deviations = np.sqrt(np.concatenate(variances, axis=1))
-        return np.concatenate(means, axis=1), self.model.amplitude[:, None] * deviations
+        return in_batches(self._at, inputs)
+
+    def _at(self, inputs: Actions) -> Moments:
+        mean, variance, _ = self.model.at(inputs)
+        return mean, self.model.amplitude[:, None] * np.sqrt(variance)
 
 
 def lift_points(x: Array) -> Array:

@@ -48,7 +48,7 @@ class Outer:
         self.product = np.empty((replicates, rows, columns))
 
     def __call__(self, left: Array, right: Array) -> Array:
-        self.left[:, :, 0] = left
+        self.left[..., 0] = left
         self.right[:, 0] = right
         return np.matmul(self.left, self.right, out=self.product)
 
@@ -117,7 +117,7 @@ class FeaturePosterior(SharedPosterior):
         u = phi[:, None, :] @ self.factor  # (L^T phi)^T, (S, 1, r)
         s = (u @ u.mT)[:, 0]  # variance at the action, (S, 1)
         total = np.sqrt(self.lam + s)
-        lu = (self.factor @ u.mT)[:, :, 0]  # A phi, (S, r)
+        lu = (self.factor @ u.mT)[..., 0]  # A phi, (S, r)
         lu /= total
         gained = 0.5 * np.log1p(s[:, 0] / self.lam)
         if mask is not None:  # replicates without an observation move by 0
@@ -155,7 +155,7 @@ class FeaturePosterior(SharedPosterior):
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """Return Phi L z. All functions share a covariance, so `first` makes no difference."""
-        lz = (z[:, :, None, :] @ self.factor.mT[:, None])[:, :, 0]
+        lz = (z[..., None, :] @ self.factor.mT[:, None])[:, :, 0]
         return self._spread(lz)
 
     def covariances(self, replicate: int, function: int, indices: Indices) -> Array:
@@ -250,7 +250,7 @@ class InterpolatedPosterior(FeaturePosterior):
         return self.mesh.spread(weights)
 
     def _mean_at(self, actions: Actions) -> Array:
-        return self.mesh.values(self.mean, actions[:, None])[:, :, 0]
+        return self.mesh.values(self.mean, actions[:, None])[..., 0]
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         factor = self.factor[replicate]

@@ -150,7 +150,7 @@ class FittedPosterior(Posterior):
         if self.count == 1:  # its own centre, until a second one shows a spread
             self.fits = [
                 [replace(f, centre=float(centre)) for f, centre in zip(fits, centres, strict=True)]
-                for fits, centres in zip(self.fits, self.values[:, :, 0], strict=True)
+                for fits, centres in zip(self.fits, self.values[..., 0], strict=True)
             ]
             self._store_hyperparameters()
         switched = self._find_classes()
@@ -251,16 +251,16 @@ class FittedPosterior(Posterior):
 
     def imagine(self, actions: Actions) -> None:
         point = self._enter(actions, self.centre)
-        self.values[:, :, -1] = self.centre  # which is of what is modelled
+        self.values[..., -1] = self.centre  # which is of what is modelled
         self._border(point)
 
     def _enter(self, actions: Actions, values: Array) -> Array:
         """Store an observation; its points (S, d) are of the cube."""
         point = np.asarray(self._points_of(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
-        self.observed = np.concatenate([self.observed, values[:, :, None]], axis=2)
+        self.observed = np.concatenate([self.observed, values[..., None]], axis=2)
         self.untold = np.concatenate([self.untold, np.isnan(values[:, :1])], axis=1)
-        self.values = np.concatenate([self.values, self._modelled(values[:, :, None])], axis=2)
+        self.values = np.concatenate([self.values, self._modelled(values[..., None])], axis=2)
         same = (self.points == point[:, None]).all(axis=2).argmax(axis=1)
         self.alike = np.concatenate([self.alike, same[:, None]], axis=1)
         self.count += 1
@@ -342,17 +342,17 @@ class FittedPosterior(Posterior):
         if c == 0 or c == self.root.shape[2]:  # there is no row before, or no room for another
             self._recompute()
             return
-        before = self.root[:, :, :c, :c]
+        before = self.root[..., :c, :c]
         k = self.cross(point[:, None], self.points[:, :c])
         column = (before @ k.mT)[..., 0]
         latent = np.maximum(1 - (column * column).sum(axis=2), VARIANCE_FLOOR)
         pivot = np.sqrt(latent + self.ratio)[..., None]
-        self.root[:, :, c, :c] = -(column[:, :, None] @ before)[:, :, 0] / pivot
-        self.root[:, :, c, c] = 1 / pivot[..., 0]
+        self.root[..., c, :c] = -(column[:, :, None] @ before)[:, :, 0] / pivot
+        self.root[..., c, c] = 1 / pivot[..., 0]
         new = self.cross(point[:, None], self.sites)[:, :, 0]
         new = (new - (column[:, :, None] @ self.z[:, :, :c])[:, :, 0]) / pivot
-        u = (self.standardised()[..., c] - (self.u[:, :, :c] * column).sum(axis=2)) / pivot[..., 0]
-        self.z[:, :, c], self.u[:, :, c] = new, u
+        u = (self.standardised()[..., c] - (self.u[..., :c] * column).sum(axis=2)) / pivot[..., 0]
+        self.z[:, :, c], self.u[..., c] = new, u
         self.gain += np.log(pivot[..., 0] / np.sqrt(self.ratio))
         self._unit = np.maximum(self._unit - new * new, VARIANCE_FLOOR)
         self._pull = self._pull + u[..., None] * new
@@ -382,14 +382,14 @@ class FittedPosterior(Posterior):
     def whiten(self, points: Array) -> Array:
         """Return (L⁻¹ k_x)ᵀ at points (S, q, d), (S, p, q, c)."""
         c = self.count
-        return self.cross(points, self.points) @ self.root[:, :, :c, :c].mT
+        return self.cross(points, self.points) @ self.root[..., :c, :c].mT
 
     # What may be asked ----------------------------------------------------------------------------
 
     @property
     def pulls(self) -> Array:
         """Return L⁻¹ y' of K means of every function, here one, (S, p, K, c)."""
-        return self.u[:, :, None, : self.count]
+        return self.u[..., None, : self.count]
 
     def at(self, actions: Actions) -> Moments:
         if self.covers_actions:
@@ -410,8 +410,8 @@ class FittedPosterior(Posterior):
     def at_observations(self) -> MomentsOfSlots:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
         c = self.count
-        root, lam = self.root[:, :, :c, :c], self.ratio[..., None]
-        weights = (self.u[:, :, None, :c] @ root)[:, :, 0]
+        root, lam = self.root[..., :c, :c], self.ratio[..., None]
+        weights = (self.u[..., None, :c] @ root)[:, :, 0]
         mean = self.values - self.amplitude[..., None] * lam * weights
         unit = np.maximum(lam * (1 - lam * (root * root).sum(axis=2)), 0.0)
         return (
@@ -444,7 +444,7 @@ class FittedPosterior(Posterior):
         function_mask = np.broadcast_to(mask[:, None], shape[:3])
         s, j, i = np.nonzero(function_mask)
         first = self.functions * np.concatenate([[0], mask.sum(axis=1).cumsum()])
-        root = self.root[:, :, :c, :c]
+        root = self.root[..., :c, :c]
         weights = (pulls @ root).reshape(-1, count, c)
 
         def explain(rows: Array) -> tuple[Array, Array]:
@@ -471,7 +471,7 @@ class FittedPosterior(Posterior):
         bends = 1 / (lengths[:, layout.rows] * lengths[:, layout.columns])
         scale = np.concatenate([per, bends], axis=1) * amplitude
         means = mean * scale[:, None]
-        means[:, :, 0] += self.centre[s, j, None]
+        means[..., 0] += self.centre[s, j, None]
         mean_models.swapaxes(2, 3)[function_mask] = means
         jet.variance[function_mask] = unit * scale * amplitude
         return jet
@@ -520,7 +520,7 @@ class SampledPosterior(FittedPosterior):
         c = model.count
         centre, amplitude = model.centre[..., None, None], model.amplitude[..., None, None]
         noise = np.maximum(model.ratio - NUGGET, 0.0)[..., None, None]
-        root = model.root[:, :, :c, :c]
+        root = model.root[..., :c, :c]
         precision = root.mT @ root
         mean = model.standardised()[:, :, None] - noise * (model.pulls @ root)
         spread = np.linalg.cholesky(np.eye(c) - noise * precision)

@@ -173,22 +173,22 @@ class ObservationPosterior(SharedPosterior):
         # The letters are those of the formula above; the floor takes what rounding pushes below
         # zero.
         inverse = self.inverse[:, :c, :c]
-        a = (inverse @ to_slots[:, :, None])[:, :, 0]
+        a = (inverse @ to_slots[..., None])[..., 0]
         latent = variance - (a * to_slots).sum(axis=1)
         s = np.maximum(latent, VARIANCE_FLOOR) + self.noise
         column = to_candidates - (a[:, None, :] @ self.cross[:, :c])[:, 0]
-        residual = values - (self.weights[:, :, :c] * to_slots[:, None]).sum(axis=2)
+        residual = values - (self.weights[..., :c] * to_slots[:, None]).sum(axis=2)
         step = residual / s[:, None]
         # All replicates are computed, and some move by 0: a stack has the same bits, whoever is
         # left out.
         if mask is not None:
             a, column, step = a * mask[:, None], column * mask[:, None], step * mask[:, None]
-        self.mean += step[:, :, None] * column[:, None]
+        self.mean += step[..., None] * column[:, None]
         self.variance -= column**2 / s[:, None]
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
         scaled = a / s[:, None]
-        inverse += scaled[:, :, None] * a[:, None]
-        self.weights[:, :, :c] -= step[:, :, None] * a[:, None]
+        inverse += scaled[..., None] * a[:, None]
+        self.weights[..., :c] -= step[..., None] * a[:, None]
         self.gain += 0.5 * np.log(s / self.noise) * (1.0 if mask is None else mask)
         # Last, because the slot's own row and column were among those that moved.
         self.inverse[rows, :c, slots] = -scaled[rows]
@@ -206,10 +206,10 @@ class ObservationPosterior(SharedPosterior):
                 pivot[self.noise < SMALL] = 1.0  # there P = 0, and nothing moves
             u = self.weights[self.rows, :, slot]
             column = (p[:, None, :] @ self.cross[:, :c])[:, 0]
-            self.mean -= (u / pivot)[:, :, None] * column[:, None]
+            self.mean -= (u / pivot)[..., None] * column[:, None]
             self.variance += column**2 / pivot
-            self.weights[:, :, :c] -= (u / pivot)[:, :, None] * p[:, None]
-            self.inverse[:, :c, :c] -= (p / pivot)[:, :, None] * p[:, None]
+            self.weights[..., :c] -= (u / pivot)[..., None] * p[:, None]
+            self.inverse[:, :c, :c] -= (p / pivot)[..., None] * p[:, None]
             self.gain += 0.5 * np.log(pivot[:, 0] * self.noise)
             self.inverse[self.rows, :, slot] = 0.0
             self.inverse[self.rows, slot, :] = 0.0
@@ -293,9 +293,9 @@ class ObservationPosterior(SharedPosterior):
         # LAPACK's inverse of a symmetric matrix is symmetric up to rounding only.
         inverse = (inverse + inverse.mT) / 2
         self.inverse[rows, :c, :c] = inverse
-        weights = (values[:, :, None, :c] @ self.inverse[rows][:, None, :c, :c])[:, :, 0]
+        weights = (values[..., None, :c] @ self.inverse[rows][:, None, :c, :c])[:, :, 0]
         self.weights[rows, :, :c] = weights
-        self.mean[rows] = (self.weights[rows][:, :, None, :c] @ cross[:, None, :c])[:, :, 0]
+        self.mean[rows] = (self.weights[rows][..., None, :c] @ cross[:, None, :c])[:, :, 0]
         explained = (cross[:, :c] * (self.inverse[rows][:, :c, :c] @ cross[:, :c])).sum(axis=1)
         self.variance[rows] = np.maximum(self.prior - explained, VARIANCE_FLOOR)
 
@@ -320,9 +320,9 @@ class ObservationPosterior(SharedPosterior):
         if self.box is None:
             return super().at(actions)
         c = self.used
-        squared = squared_lengths(actions[:, :, None, :] - self.points[:, None, :c])
+        squared = squared_lengths(actions[..., None, :] - self.points[:, None, :c])
         k = self.box.kernel.profile(squared) * self.full[:, None, :c]
-        mean = (self.weights[:, :, None, :c] @ k[:, None].mT)[:, :, 0]
+        mean = (self.weights[..., None, :c] @ k[:, None].mT)[:, :, 0]
         explained = (k * self._times_inverse(k)).sum(axis=2)
         for s, factor in self.factors.items():
             explained[s] = (factor.whiten(k[s]) ** 2).sum(axis=1)
@@ -336,7 +336,7 @@ class ObservationPosterior(SharedPosterior):
             diagonal = diagonal.copy()
         for s, factor in self.factors.items():
             diagonal[s] = factor.inverse_diagonal(c)
-        mean = self.values[:, :, :c] - lam[:, None] * self.weights[:, :, :c]
+        mean = self.values[..., :c] - lam[:, None] * self.weights[..., :c]
         variance = np.maximum(lam * (1 - lam * diagonal), 0.0)
         points = self.points[:, :c]
         alike = (points[:, :, None] == points[:, None]).all(axis=3).argmax(axis=2)
@@ -379,7 +379,7 @@ class ObservationPosterior(SharedPosterior):
                 replicate_of,
                 self.box.kernel,
                 self.points[:, :c],
-                self.weights[:, :, :c],
+                self.weights[..., :c],
                 lambda rows: self._explain(
                     rows, np.searchsorted(replicate_of, np.arange(replicates + 1))
                 ),
