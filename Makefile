@@ -99,11 +99,8 @@ replay:  ## play drawn published cells again with the libraries that played them
 	build/replay/bin/pip install --quiet --disable-pip-version-check -e . -r published/requirements.txt
 	build/replay/bin/cbobench verify published/*.zip $(or $(ARGS),--replay 5) || [ $$? -eq 3 ]
 
-pages: .make/install  ## write what pages take from the code: tables of methods, problems and suites, Python names
+pages: .make/install  ## write what pages take from the code: tables of methods, problems, suites, rooms, measurements
 	$(BIN)/python -m website.tables
-	$(BIN)/python -m website.names
-	$(BIN)/python -m website.architecture
-	$(BIN)/python -m website.figure_map
 
 printed: .make/test  ## play the code of every page, write what it prints into the page (ARGS=README.md: of one)
 	$(BIN)/python -m website.printed $(ARGS)

@@ -29,7 +29,7 @@ from cbobench.errors import Misuse
 from cbobench.opponents.library import LibraryMethod
 from cbobench.problems import PROBLEMS
 from tests.conftest import ROOT
-from website import figure_map, names, printed, tables
+from website import measurements, pages, printed, tables
 
 PAGES = ["README.md"]
 PAGES += [
@@ -171,7 +171,6 @@ def compare_pictures(*pairs):
 def test_every_figure_of_the_papers_is_to_be_seen():
     text = pictures.PAPERS.read_text(encoding="utf-8")
     assert pictures.in_page(text) == text, "docs/papers.md is stale: analysis.pictures"
-    assert figure_map.in_page(text) == text, "docs/papers.md is stale: make pages"
     paths = sorted(pictures.FOLDER.glob("*.png"))
     assert [path.stem for path in paths] == sorted(figure.key for figure in gallery.read_figures())
     assert len(paths) == 21
@@ -206,7 +205,7 @@ def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
 def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
     from cbobench.papers.claim_tables import claims_of
 
-    table = figure_map.describe_map()
+    table = measurements.tabulate_map()
     ids = {claim.id for claim in claims_of()}
     for figure in gallery.read_figures():
         suites = figure.suite, f"{figure.suite}_fit"
@@ -295,63 +294,34 @@ def test_the_links_of_a_page_can_fail(tmp_path):
 @pytest.mark.parametrize("page", tables.PAGES)
 def test_tables_are_those_of_the_code(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    assert tables.refreshed(text) == text, (
+    assert tables.refresh(text) == text, (
         f"the tables of docs/{page} are not those of the code; run: make pages"
     )
 
 
 def test_every_fact_that_a_method_is_told_is_explained():
-    assert tables.unexplained() == set()
+    assert tables.find_unexplained() == set()
 
 
 def test_the_names_are_those_of_the_code():
-    assert names.PAGE.read_text(encoding="utf-8") == names.page(), (
-        "docs/api.md is not what docstrings say; run: make pages"
-    )
-    assert set(cbobench.__all__[1:]) <= set(re.findall(r"^### (\w+)", names.page(), flags=re.M))
-
-
-def test_every_public_name_has_an_example():
-    sections = re.split(r"^### ", names.page(), flags=re.M)[1:]
-    lacking = [text.split()[0] for text in sections if "**Example**" not in text]
-    assert len(sections) > 40
-    assert lacking == []
-    twice = [text.split()[0] for text in sections if text.count("**Example**") > 1]
-    assert twice == []
-    assert {*names.read_examples()} <= {*cbobench.__all__}
-
-
-@pytest.mark.slow
-def test_the_examples_of_names_run_and_their_methods_play(tmp_path, monkeypatch, capsys):
-    """From top to bottom; every class of a method plays where it can be played."""
-    from cbobench.check.report import check
-
-    monkeypatch.chdir(tmp_path)
-    module = tmp_path / "api_examples.py"
-    module.write_bytes(names.EXAMPLES.read_bytes())
-    classes = re.findall(r"^class (\w+)\((\w+)\):", module.read_text(), flags=re.M)
-    methods = [name for name, base in classes if base not in ("BoxProblem", "Bowl", "Simulator")]
-    assert {"Penalty", "CarefulUcb", "RoundRobin", "First"} <= {*methods}
-    for name in methods:
-        findings = [v.finding for v in check(f"api_examples:{name}", only=["plays"], short=True)]
-        assert findings == [None] * len(findings), name
-    for name in ("Bowl", "PointByPoint"):
-        laws = ["plays", "optimum as declared"]
-        findings = [v.finding for v in check(f"api_examples:{name}", only=laws)]
-        assert findings == [None] * len(findings), name
-    printed_lines = capsys.readouterr().err.splitlines()
-    assert "(1, 1, 2)" in printed_lines
-    assert "unknown algorithm 'ceii'; did you mean 'cei'" in printed_lines[-1]
+    """Every public name has a row in docs/api.md; members in it are those of the class."""
+    names = pages.find_names((ROOT / "docs" / "api.md").read_text(encoding="utf-8"))
+    assert {*names} == {*cbobench.__all__} - {"__version__"}
+    for name, members in names.items():
+        thing = getattr(cbobench, name)
+        fields = getattr(thing, "__dataclass_fields__", {})
+        assert [m for m in members if m not in fields and not hasattr(thing, m)] == [], name
+    assert pages.find_names("| `A` | `b`, `c` | d `e` |\n") == {"A": ["b", "c"]}
 
 
 @pytest.mark.parametrize("kind", tables.KINDS)
 def test_what_can_be_played_is_not_refused(kind):
-    problem = tables.made(*tables.KINDS[kind])
+    problem = tables.make_problem(*tables.KINDS[kind])
     for name in ALGORITHMS.names():
         cls = ALGORITHMS.get(name)
         parameters = {parameter.name for parameter in params.params_of(cls)}
         method = params.build(cls, dict.fromkeys(problem.unknown & parameters, 0.5))
-        if method.needs <= tables.offers()[kind] and not (
+        if method.needs <= tables.find_offers()[kind] and not (
             isinstance(method, LibraryMethod) and method.missing()
         ):
             method.check(problem)

@@ -7,7 +7,6 @@ names places of the machine, and nobody sees it.
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from pathlib import Path
@@ -36,23 +35,6 @@ def play(path: Path, folder: Path) -> Any:
                 output.data = {kind: output.data[kind] for kind in SHOWN if kind in output.data}
                 output.metadata = {}
     return book
-
-
-def as_markdown(path: Path) -> str:
-    """A stored notebook as a page: its texts, its code, and what that showed."""
-    parts = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        for output in cell.get("outputs", ()):
-            data = output.get("data", {})
-            if "text/html" in data:
-                parts.append(f"```{{raw}} html\n{''.join(data['text/html'])}\n```")
-            elif "image/png" in data:
-                image = "".join(data["image/png"]).replace("\n", "")
-                tag = f'<img alt="figure" src="data:image/png;base64,{image}">'
-                parts.append(f"```{{raw}} html\n{tag}\n```")
-    return "\n\n".join(parts)
 
 
 def determined(html: str) -> list[list[str]]:

@@ -1,232 +1,148 @@
-"""Puts the site together: hand-written pages with links as the site has them, and those made from
-classes.
+"""Writes the sources of the site: the pages of the repository with a menu and links to the pages of
+methods, problems and suites, and those pages.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
+import shutil
 from pathlib import Path
-from textwrap import wrap
 
-from analysis.markdown import fill_sections
+import cbobench
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
-from website import commands, examples, gallery, methods, problems, suites
-from website.pictures import NOT_NOW, Pictures
+from cbobench.surface import load_name
+from website import entries
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
-TOP = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")  # pages that lie beside docs/
-# Files that pages show or link.
-NOTEBOOKS = "website/notebooks/*.ipynb"
-BESIDE = {
-    DOCS: ("_static/**/*.png", "_static/*.svg", "field/*.png"),
-    ROOT: (NOTEBOOKS, "published/*.zip"),
+COPIED = ("*.md", "docs/**/*.*", "published/*.zip", "website/notebooks/*.ipynb")
+"""The pages of the repository, and the files that they show or hand out."""
+RUN = "docs/runs/first"  # where the code of the gallery reads the run of README's suite
+MENU = {
+    "Start": "docs/install docs/tutorial",
+    "How to": "docs/own_problem docs/own_method docs/beside_the_field docs/sending_results "
+    "docs/which_method docs/suites docs/reading docs/report docs/clusters docs/runs docs/bundles",
+    "Reference": "docs/commands docs/api docs/problems docs/methods docs/glossary",
+    "Gallery": "docs/gallery",
+    "Results": "docs/field docs/papers docs/reproduction",
+    "FAQ and changelog": "docs/faq CHANGELOG",
+    "For contributors": "CONTRIBUTING docs/architecture docs/speed docs/guarantees SECURITY",
 }
-INSIDE = "field/*.md"  # pages below another one
-FIRST = "index"  # what the site calls the README
-YOURS = ("own_problem", "own_method", "beside_the_field", "sending_results", "which_method")
-RUNS = ("suites", "reading", "report", "clusters", "runs", "bundles")
-ORDER = {
-    "Start": ("install", "tutorial", "notebooks"),
-    "How to": (*YOURS, *RUNS),
-    "Reference": ("commands", "api", "problems", "methods", "glossary", "guarantees"),
-    "Gallery": ("gallery",),
-    "Results": ("field", "papers", "reproduction", "speed"),
-    "FAQ and changelog": ("faq", "CHANGELOG"),
-    "Project": ("CONTRIBUTING", "architecture", "SECURITY"),
+BELOW = {
+    "docs/suites": "reference/suites/*",
+    "docs/problems": "reference/problems/*",
+    "docs/methods": "reference/methods/*",
+    "docs/field": "docs/field/*",
+    "docs/gallery": "website/notebooks/*",
 }
-"""Pages of the menu; a page of docs/ that is not here comes last."""
-LINK = re.compile(r"(?:(?<=\[)(\w+\.md))?\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]*)?\)")
-FENCED = re.compile(r"(^```.*?^```$)", flags=re.M | re.S)
-WIDTH = 100
+"""Pages whose menu has the pages of a folder."""
+NOTEBOOK = """---
+file_format: mystnb
+kernelspec: {name: python3}
+mystnb: {execution_mode: force}
+---
+"""
+"""What makes a page a notebook that is played."""
+COMMANDS = """
+```{eval-rst}
+.. autoprogram:: cbobench.cli:make_parser()
+   :prog: cbobench
+```
+"""
 
 
-def sources() -> dict[str, Path]:
-    """The hand-written pages by the name they have on the site."""
-    found = {
-        path.relative_to(DOCS).with_suffix("").as_posix(): path
-        for kind in ("*.md", INSIDE)
-        for path in sorted(DOCS.glob(kind))
-    }
-    return found | {FIRST if name == "README" else name: ROOT / f"{name}.md" for name in TOP}
-
-
-def files_beside() -> dict[str, Path]:
-    """What pages of docs/ show or hand out, pictures and notebooks, by its place on the site."""
-    return {
-        str(path.relative_to(folder)): path
-        for folder, kinds in BESIDE.items()
-        for kind in kinds
-        for path in folder.glob(kind)
-    }
-
-
-def notebooks() -> dict[str, Path]:
-    """The notebooks by the place of their pages."""
-    return {f"notebooks/{path.stem}.md": path for path in sorted(ROOT.glob(NOTEBOOKS))}
-
-
-def title(page: Path) -> str:
-    """The first heading of a page."""
-    return page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-
-
-def linked(text: str, page: Path) -> str:
-    """A page's text with relative links as they lead on the site, those that say a file's name with
-    the page's title.
+def write_sources(folder: Path, pictures: dict[str, str]) -> None:
+    """Writes all sources into a folder, in place of those of before.
 
     Args:
-        page: where the text is from, which its links start from.
+        pictures: Markdown of pictures and captions by method and problem.
     """
-    places = {path.resolve(): f"{name}.md" for name, path in sources().items()}
-    places |= {path.resolve(): place for place, path in files_beside().items()}
-    # A page of its own, which leads to the file.
-    places |= {path.resolve(): place for place, path in notebooks().items()}
+    for old in ("docs", "reference", "website", "published"):
+        shutil.rmtree(folder / old, ignore_errors=True)
+    for path in [path for kind in COPIED for path in ROOT.glob(kind)]:
+        place = folder / path.relative_to(ROOT)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            name = place.relative_to(folder).with_suffix("").as_posix()
+            page = complete(name, path.read_text(encoding="utf-8"))
+            place = folder / "index.md" if name == "README" else place
+            place.write_text(page, encoding="utf-8")
+        else:
+            shutil.copyfile(path, place)
+    found = {
+        "methods": {n: entries.describe_method(n, pictures.get(n, "")) for n in ALGORITHMS.names()},
+        "problems": {n: entries.describe_problem(n, pictures.get(n, "")) for n in PROBLEMS.names()},
+        "suites": {n: entries.describe_suite(n) for n in resources.suites()},
+    }
+    for room, pages in found.items():
+        (folder / "reference" / room).mkdir(parents=True)
+        for name, text in pages.items():
+            (folder / "reference" / room / f"{name}.md").write_text(text, encoding="utf-8")
 
-    def there(found: re.Match[str]) -> str:
-        target = (page.parent / found[2]).resolve() if found[2] else page.resolve()
-        words = title(target) if found[1] and target in places else found[1] or ""
-        return f"{words}]({places.get(target, found[2])}{found[3] or ''})"
-
-    parts = FENCED.split(text)
-    return "".join(part if i % 2 else LINK.sub(there, part) for i, part in enumerate(parts))
+    # Resumed from build to build, and read by the code of the gallery.
+    cbobench.run("first", out=folder / "runs" / "first", cpus=0)
+    shutil.copytree(folder / "runs" / "first", folder / RUN)
 
 
-def named(text: str) -> str:
+def complete(name: str, text: str) -> str:
+    """A page of the repository as the site has it.
+
+    Args:
+        name: of the page in the repository, without `.md`.
+    """
+    text = link_entries(text)
+    # Of a link that shows a file's name, Sphinx shows the page's title.
+    text = re.sub(r"\[\w+\.(md|ipynb)\](?=\(\S*\.\1\b)", "[]", text)
+    if name == "README":
+        return "\n".join([text, *(write_menu(part.split(), title) for title, part in MENU.items())])
+    if name == "docs/gallery":
+        text = NOTEBOOK + text.replace("```python\n", "```{code-cell}\n")
+        text = re.sub("^figure = ", "", text, flags=re.M)  # its last line shows it
+    if name == "docs/commands":
+        text += COMMANDS
+    if name == "docs/api":
+        text += write_reference(text)
+    return text + write_menu([BELOW[name]]) if name in BELOW else text
+
+
+def link_entries(text: str) -> str:
     """A page's text in which names of methods, problems and suites that begin a table's row lead to
     their pages.
     """
     rooms = dict.fromkeys(resources.suites(), "suites")
-    rooms |= dict.fromkeys(PROBLEMS.names(), "problems") | dict.fromkeys(
-        ALGORITHMS.names(), "methods"
-    )
+    rooms |= dict.fromkeys(PROBLEMS.names(), "problems")
+    rooms |= dict.fromkeys(ALGORITHMS.names(), "methods")
 
-    def there(found: re.Match[str]) -> str:
-        room = rooms.get(found[1])
-        return f"| [`{found[1]}`]({room}/{found[1]}.md) |" if room else found[0]
+    def replace(row: re.Match[str]) -> str:
+        return f"| {entries.link(rooms[row[1]], [row[1]])} |" if row[1] in rooms else row[0]
 
-    return re.sub(r"^\| `([\w-]+)` \|", there, text, flags=re.M)
+    return re.sub(r"^\| `([\w-]+)` \|", replace, text, flags=re.M)
 
 
-def wrapped(text: str) -> str:
-    """A page's text in which blocks of one long line, calls with all their arguments, are as wide
-    as a page.
-    """
-
-    def narrow(found: re.Match[str]) -> str:
-        return "\n".join(
-            wrap(
-                found[1],
-                WIDTH,
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
-
-    return re.sub(rf"(?<=^```\n)(.{{{WIDTH},}})(?=\n```$)", narrow, text, flags=re.M)
-
-
-def from_inside(text: str, name: str) -> str:
-    """A page's text whose links start from the page's own folder, not from the site's."""
-    up = "../" * name.count("/")
-    return re.sub(r"\]\((?!https?:|mailto:|#)", f"]({up}", text) if up else text
-
-
-def menu(caption: str, names: list[str]) -> str:
+def write_menu(pages: list[str], title: str = "") -> str:
     """A part of the menu at the side."""
-    return "\n".join(
-        [
-            "```{toctree}",
-            ":hidden:",
-            *([f":caption: {caption}"] if caption else []),
-            "",
-            *names,
-            "```",
-        ]
-    )
+    caption = f":caption: {title}\n" if title else ""
+    lines = "\n".join(f"/{page}" for page in pages)
+    return f"\n```{{toctree}}\n:hidden:\n:glob:\n{caption}\n{lines}\n```\n"
 
 
-def short(text: str, tables: Mapping[str, str]) -> str:
-    """A page's text with the long tables of methods and problems in the form that has a page per
-    row.
-    """
-    return fill_sections(text, tables.get)
+def write_reference(text: str) -> str:
+    """The docstrings of the names and members in the tables of docs/api.md."""
+    lines = ["\n## All names, with what they take and return\n", "```{eval-rst}"]
+    for name, members in find_names(text).items():
+        thing = load_name(name)
+        if isinstance(thing, type):
+            lines.append(f".. autoclass:: cbobench.{name}")
+            if members:
+                lines.append(f"   :members: {', '.join(members)}")
+            lines.append("")
+        elif callable(thing):
+            lines += [f".. autofunction:: cbobench.{name}", ""]
+    return "\n".join([*lines, "```", ""])
 
 
-def menus(names: list[str]) -> list[str]:
-    """The whole menu, as the first page has it."""
-    known = [name for part in ORDER.values() for name in part]
-    other = [name for name in names if name not in known and name != FIRST and "/" not in name]
-    more = {"More": tuple(other)}
-    parts = {
-        caption: [name for name in part if name in names]
-        for caption, part in (ORDER | more).items()
-    }
-    return [menu(caption, part) for caption, part in parts.items() if part]
-
-
-def said_once(text: str) -> str:
-    """A page that says below its title, and not at each, that pictures were not drawn."""
-    line = f"*{NOT_NOW}*"
-    if line not in text:
-        return text
-    heading, _, rest = text.partition("\n")
-    return f"{heading}\n\n{line}\n{rest.replace(line, '')}"
-
-
-def texts(pictures: Pictures) -> dict[str, str]:
-    """Every page by its place: Markdown."""
-    one = {
-        **{f"methods/{name}.md": methods.page(name, pictures) for name in ALGORITHMS.names()},
-        **{f"problems/{name}.md": problems.page(name, pictures) for name in PROBLEMS.names()},
-        **{f"suites/{name}.md": suites.page(name) for name in resources.suites()},
-        **{place: notebook(path) for place, path in notebooks().items()},
-    }
-    tables = {
-        "algorithms": methods.table(),
-        "problems": problems.table(),
-    }
-    written = {}
-    for name, path in sources().items():
-        text = wrapped(named(linked(short(path.read_text(encoding="utf-8"), tables), path)))
-        text = from_inside(text, name)
-        places = [*(place.removesuffix(".md") for place in one), *sources()]
-        inside = sorted(place for place in places if place.startswith(f"{name}/"))
-        if name == "gallery":
-            text = f"{gallery.with_figures(text, pictures)}\n{gallery.papers(pictures)}"
-        if name == "commands":
-            text = f"{commands.linked(text)}\n{commands.options()}"
-        more = menus(list(sources())) if name == FIRST else [menu("", inside)] if inside else []
-        written[f"{name}.md"] = "\n\n".join([said_once(text).rstrip(), *more]) + "\n"
-    return written | one
-
-
-def notebook(path: Path) -> str:
-    """The page of a notebook: what it holds, and where the file is."""
-    text = from_inside(linked(examples.as_markdown(path), path), "notebooks/one")
-    return f"{text}\n\n[The notebook as a file](../website/notebooks/{path.name}).\n"
-
-
-def assemble(folder: Path, pictures: Pictures) -> int:
-    """Writes all pages and pictures into a folder, what has not changed is left alone; how many
-    pages there are.
-    """
-    found = texts(pictures)
-    files = {place: text.encode() for place, text in found.items()}
-    files |= {place: path.read_bytes() for place, path in files_beside().items()}
-    files |= {f"pictures/{name}": path.read_bytes() for name, path in pictures.used.items()}
-    for place, content in files.items():
-        path = folder / place
-        if not path.is_file() or path.read_bytes() != content:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    for base, _, names in os.walk(folder):
-        for name in names:
-            if str((Path(base) / name).relative_to(folder)) not in files:
-                (Path(base) / name).unlink()
-    return len(found)
+def find_names(text: str) -> dict[str, list[str]]:
+    """The names in the tables of docs/api.md, with the members that each row lists."""
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*)\|", text, flags=re.M)
+    return {name: re.findall(r"`(\w+)`", members) for name, members in rows}

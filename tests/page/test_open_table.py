@@ -3,17 +3,17 @@ all of them are there.
 """
 
 import re
-from importlib.util import find_spec
 
 import pytest
 
 from analysis.field import open_table
 from tests.page.browsing import BROWSER, chromium
+from website.__main__ import build, find_missing
 
 pytestmark = [
     *BROWSER,
     pytest.mark.skipif(
-        any(find_spec(name) is None for name in ("sphinx", "myst_parser", "furo")),
+        bool(find_missing()),
         reason="needs the site's libraries: pip install 'cbobench[docs]'",
     ),
 ]
@@ -22,8 +22,6 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """The page as the site has it, alone."""
-    from website.__main__ import build
-
     folder = tmp_path_factory.mktemp("site")
     (folder / "pages").mkdir()
     text = open_table.PAGE.read_text(encoding="utf-8")

@@ -20,7 +20,6 @@ from cbobench.errors import Advice
 from cbobench.report.figures.canvas import Image
 from cbobench.report.figures.style import SIZES
 from tests.report.made import make
-from website.draw import page
 
 USERS = {
     "text.usetex": True,
@@ -75,8 +74,8 @@ def drawn(run):
     """Figures of every way in which they are made."""
     yield cbobench.plot(run, "regret")
     with SIZES["double"].context():
-        image, (axis,) = page(1)
-        axis.set_title("f")
+        image = Image(SIZES["double"], 2.0)
+        image.subplots().set_title("f")
     yield image
 
 
