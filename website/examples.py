@@ -1,5 +1,4 @@
-"""Plays the example notebooks and stores what they show: python -m website.examples (or: make
-notebooks).
+"""Plays the example notebooks and stores what they show: python -m website.examples.
 
 They are played in an empty folder. Stored are tables and pictures: what Python prints of an object
 names places of the machine, and nobody sees it.
