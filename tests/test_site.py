@@ -19,6 +19,7 @@ from website.printed import environment
 
 
 def test_a_new_class_has_a_page_without_a_list(tmp_path, monkeypatch):
+    ALGORITHMS.names()  # which finds all others
     monkeypatch.setattr(ALGORITHMS, "_classes", {**ALGORITHMS._classes})
 
     @ALGORITHMS.register("mine-too")
