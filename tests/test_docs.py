@@ -282,6 +282,7 @@ def test_links_lead_somewhere(page):
             file, _, anchor = link.partition("#")
             target = (source.parent / file) if file else source
             assert target.exists(), link
+            assert not {"build", ".make", "runs"} & {*target.parts}, f"{link}: not in a clone"
             assert not anchor or anchor in anchors(target), link
 
 

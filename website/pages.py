@@ -60,29 +60,42 @@ def write_sources(folder: Path, pictures: dict[str, str]) -> None:
     """
     for old in ("docs", "reference", "website", "published"):
         shutil.rmtree(folder / old, ignore_errors=True)
-    for path in [path for kind in COPIED for path in ROOT.glob(kind)]:
-        place = folder / path.relative_to(ROOT)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".md":
-            name = place.relative_to(folder).with_suffix("").as_posix()
-            page = complete(name, path.read_text(encoding="utf-8"))
-            place = folder / "index.md" if name == "README" else place
-            place.write_text(page, encoding="utf-8")
-        else:
-            shutil.copyfile(path, place)
-    found = {
-        "methods": {n: entries.describe_method(n, pictures.get(n, "")) for n in ALGORITHMS.names()},
-        "problems": {n: entries.describe_problem(n, pictures.get(n, "")) for n in PROBLEMS.names()},
-        "suites": {n: entries.describe_suite(n) for n in resources.suites()},
-    }
-    for room, pages in found.items():
-        (folder / "reference" / room).mkdir(parents=True)
-        for name, text in pages.items():
-            (folder / "reference" / room / f"{name}.md").write_text(text, encoding="utf-8")
+    for page in folder.glob("*.md"):
+        page.unlink()
+    copy_pages(folder)
+    write_entries(folder / "reference", pictures)
 
     # Resumed from build to build, and read by the code of the gallery.
     cbobench.run("first", out=folder / "runs" / "first", cpus=0)
     shutil.copytree(folder / "runs" / "first", folder / RUN)
+
+
+def copy_pages(folder: Path) -> None:
+    """Writes the pages of the repository as the site has them, and copies the files beside them."""
+    for path in [path for kind in COPIED for path in ROOT.glob(kind)]:
+        place = folder / path.relative_to(ROOT)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix != ".md":
+            shutil.copyfile(path, place)
+            continue
+        name = path.relative_to(ROOT).with_suffix("").as_posix()
+        text = complete(name, path.read_text(encoding="utf-8"))
+        if name == "README":
+            place = folder / "index.md"
+        place.write_text(text, encoding="utf-8")
+
+
+def write_entries(folder: Path, pictures: dict[str, str]) -> None:
+    """Writes a page for every method, problem and suite."""
+    rooms = {
+        "methods": {n: entries.describe_method(n, pictures.get(n, "")) for n in ALGORITHMS.names()},
+        "problems": {n: entries.describe_problem(n, pictures.get(n, "")) for n in PROBLEMS.names()},
+        "suites": {n: entries.describe_suite(n) for n in resources.suites()},
+    }
+    for room, pages in rooms.items():
+        (folder / room).mkdir(parents=True)
+        for name, text in pages.items():
+            (folder / room / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 def complete(name: str, text: str) -> str:
