@@ -32,9 +32,8 @@ from analysis.field.tables import order_by_rank
 from analysis.folders import DOCS, PUBLISHED
 from analysis.markdown import fill_sections
 from analysis.papers import gallery
-from cbobench.report.figures.canvas import Image
 from cbobench.report.figures.figures import MOST, compose, draw_into, find_recipes
-from cbobench.report.figures.layout import finish, grid
+from cbobench.report.figures.layout import Image, finish, grid
 from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import Size, size_of
 from cbobench.report.groups import Group

@@ -10,7 +10,7 @@ import seaborn
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Actions, Drawn, Problem
-from cbobench.report.figures.canvas import Image
+from cbobench.report.figures.layout import Image
 from cbobench.report.figures.style import PALETTE, SIZES
 from cbobench.rng import generator
 

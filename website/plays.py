@@ -19,7 +19,7 @@ from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.report.figures.canvas import Image
+from cbobench.report.figures.layout import Image
 from cbobench.report.figures.style import SIZES, look_of
 from cbobench.rng import generator
 from website.draw import HEIGHT, draw_field

@@ -21,7 +21,7 @@ from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
 from cbobench.report.quantities import find_first_rounds
 from cbobench.report.tables.formats import escape_markdown
-from cbobench.report.tables.numbers import format_number
+from cbobench.report.tables.table import format_number
 from cbobench.results.manifest import Variant
 from cbobench.words import count_noun
 

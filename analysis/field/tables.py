@@ -12,10 +12,9 @@ from analysis.field.numbers import Field, Pair, count_reached, judge_rivals
 from analysis.markdown import tabulate, wrap
 from cbobench.report.figures.profiles import COCO_TARGETS
 from cbobench.report.quantities import fill_unreached, is_reached, quantities
-from cbobench.report.tables.numbers import format_number
 from cbobench.report.tables.paired import format_p
 from cbobench.report.tables.summary import tabulate as tabulate_results
-from cbobench.report.tables.table import Best, Marked
+from cbobench.report.tables.table import Best, Marked, format_number
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
 

@@ -33,7 +33,7 @@ from analysis.papers.figures import Stored, suites, write_page
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
 from cbobench.papers.rules import RULES
 from cbobench.report.load import Run
-from cbobench.report.tables.numbers import format_number
+from cbobench.report.tables.table import format_number
 
 STORED, PAGE = PUBLISHED / "reproduction.json", DOCS / "reproduction.md"
 TEXT = PROSE / "reproduction.md"

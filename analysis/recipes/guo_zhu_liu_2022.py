@@ -8,7 +8,7 @@ there are more, a figure of its own shows all. Figures of a suite NAME-fit end i
 python analysis/recipes/guo_zhu_liu_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures.figures import Figure, Panel, main, numbered, problems_named
+from cbobench.report.figures.figures import Figure, Panel, numbered, problems_named
 from cbobench.report.load import Run
 
 PAPER = "Guo, Zhu & Liu (2022)"
@@ -43,7 +43,3 @@ def figures(run: Run) -> list[Figure]:
                     )
                     result.append(Figure(name, caption, [panel]))
     return result
-
-
-if __name__ == "__main__":
-    main(__file__)

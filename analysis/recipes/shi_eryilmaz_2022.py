@@ -18,7 +18,6 @@ from cbobench.report.figures.figures import (
     Figure,
     Panel,
     TradeOff,
-    main,
     numbered,
     problems_named,
 )
@@ -91,7 +90,3 @@ def _boxes(run: Run, metric: str, problem: str, algorithm: str) -> Boxes:
 
 def _figure(run: Run, number: int, quantity: str, label: str, *panels: AnyPanel) -> Figure:
     return Figure(*numbered(run, PAPER, str(number), quantity, label), panels, columns=2)
-
-
-if __name__ == "__main__":
-    main(__file__)

@@ -10,13 +10,11 @@ python analysis/recipes/summary.py RUN [OUT]
 from collections.abc import Sequence
 
 from cbobench.metrics import METRICS
-from cbobench.report.compare import compare
 from cbobench.report.figures.figures import (
     Figure,
     Panel,
     Plane,
     Profile,
-    main,
     metrics_of,
     problems_played,
     scale_of,
@@ -69,7 +67,3 @@ def figures(run: Run, metrics: Sequence[str] = (), kind: str = "curves") -> list
             ]
             result.append(Figure(f"summary{name}", caption, panels))
     return result
-
-
-if __name__ == "__main__":
-    main(__file__, before=lambda run: print(compare(run)))

@@ -9,7 +9,7 @@ best feasible action it is negative wherever the constraint binds.
 python analysis/recipes/zhou_ji_2022.py RUN [OUT]
 """
 
-from cbobench.report.figures.figures import Figure, Panel, main, numbered, problems_named
+from cbobench.report.figures.figures import Figure, Panel, numbered, problems_named
 from cbobench.report.load import Run
 
 CKB = ("ckb-ucb", "ckb-ts", "ckb-rand")
@@ -44,7 +44,3 @@ def figures(run: Run) -> list[Figure]:
         add("2b", problem, "average regret", Panel("regret", problem[0], COMPARED, average=True))
         add("2c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))
     return result
-
-
-if __name__ == "__main__":
-    main(__file__)

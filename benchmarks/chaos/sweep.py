@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.chaos import check
 from cbobench.errors import CbobenchError
-from cbobench.report.states import read_status
+from cbobench.report.tables.status import read_status
 from cbobench.results.folder import open_run
 
 # in the environment of every process that a sweep starts, with the sweep's own word

@@ -137,8 +137,8 @@ def do_show(options: argparse.Namespace, command_line: list[str]) -> int:
 
 
 def _show_run(place: str, options: argparse.Namespace) -> None:
+    from cbobench.report.figures.captions import describe_run
     from cbobench.report.load import Run
-    from cbobench.report.tables.contents import describe_run
     from cbobench.report.tables.formats import terminal_width
 
     run = Run(place)

@@ -16,7 +16,7 @@ from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 
 if TYPE_CHECKING:
-    from cbobench.report.states import Status
+    from cbobench.report.tables.status import Status
     from cbobench.results.folder import RunFolder
     from cbobench.results.manifest import Manifest
     from cbobench.results.verify import Verification

@@ -16,8 +16,7 @@ from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures.figures import find_recipes
 from cbobench.report.load import Run
 from cbobench.report.tables.formats import render, render_records, terminal_width
-from cbobench.report.tables.numbers import format_number
-from cbobench.report.tables.table import TextTable
+from cbobench.report.tables.table import TextTable, format_number
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

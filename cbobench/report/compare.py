@@ -131,7 +131,12 @@ def compare(options: CompareOptions) -> Comparison:
     """  # noqa: E501
     metric = [*quantities()] if options.all else options.metric
     selection = Selection.of(
-        options.run, options.only, options.by, metric, options.horizon, options.target
+        options.run,
+        options.only,
+        options.by,
+        metric=metric,
+        horizon=options.horizon,
+        target=options.target,
     )
     if options.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
         raise Misuse(

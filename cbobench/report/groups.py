@@ -243,3 +243,8 @@ def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
 def group_by_arena(groups: Iterable[Group]) -> list[list[Group]]:
     """Groups that can be compared with one another, in order."""
     return list(group_by(groups, "arena").values())
+
+
+def list_horizons(horizons: Iterable[int]) -> str:
+    """Some T in a sentence, in order."""
+    return ", ".join(f"{t:,}" for t in sorted(horizons))

@@ -5,6 +5,7 @@ silence.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cbobench.errors import CbobenchError, DamagedRun, Misuse, show, unknown, words_of
@@ -38,6 +40,11 @@ VECTORS = ("x", "g", "observed_g", "dual")
 def to_column(values: Sequence[Any]) -> pd.Series:
     """Values of an input as a column; None is one of them, and no missing value."""
     return pd.Series(values, dtype=object if None in values else None)
+
+
+def list_values(values: Any) -> list[Any]:
+    """One value, or several, as a list."""
+    return list(values) if pd.api.types.is_list_like(values) else [values]
 
 
 def read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -> pd.Series:
@@ -85,22 +92,12 @@ def extract_entries(table: pa.Table, columns: Iterable[str]) -> pa.Table:
     for name in columns:
         if name not in table.column_names and name not in LABELS:
             vector, _, position = name.rpartition("_")
-            table = table.append_column(
-                name, pa.array(_extract_entry(table[vector], int(position) - 1))
-            )
+            # NaN where a list has no such entry.
+            k = int(position) - 1
+            entry = pc.list_slice(table[vector], k, k + 1, return_fixed_size_list=True)
+            values = pc.fill_null(pc.list_element(entry, 0), np.nan)
+            table = table.append_column(name, values)
     return table.drop_columns([v for v in VECTORS if v in table.column_names and v not in columns])
-
-
-def _extract_entry(column: pa.ChunkedArray, k: int) -> NDArray[np.float64]:
-    """Entry k of every list, NaN where there is none."""
-    parts = []
-    for chunk in column.chunks:
-        offsets, values = chunk.offsets.to_numpy(), chunk.values.to_numpy(zero_copy_only=False)
-        held = (np.diff(offsets) > k) & chunk.is_valid().to_numpy(zero_copy_only=False)
-        entries = np.full(len(chunk), np.nan)
-        entries[held] = values[offsets[:-1][held] + k]
-        parts.append(entries)
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 WHAT: dict[str, VariantKind] = {"problem": "problems", "algorithm": "algorithms"}
@@ -273,31 +270,15 @@ class Run:
         Raises:
             Misuse: a word that none of the run's variants answers to.
         """
-        variants, labels = self.record.variants(WHAT[kind]), self.record.labels(WHAT[kind])
-        readings = [
-            {title: {title} for title in variants},
-            {title: {labels[title]} for title in variants},
-            {title: {variant.name} for title, variant in variants.items()},
-        ]
+        labels = self.record.labels(WHAT[kind])
+        registered = {t: variant.name for t, variant in self.record.variants(WHAT[kind]).items()}
         titles: list[str] = []
-        several = isinstance(names, Iterable) and not isinstance(names, str)
-        for word in names if several else [names]:
-            matches = next(
-                (
-                    m
-                    for r in readings
-                    if (m := [title for title, spellings in r.items() if word in spellings])
-                ),
-                [],
-            )
+        for word in list_values(names):
+            matches: list[str] = []
+            for reading in ({title: title for title in labels}, labels, registered):
+                matches = matches or [t for t, spelling in reading.items() if spelling == word]
             if not matches:
-                short = {
-                    name
-                    for reading in readings[1:]
-                    for spellings in reading.values()
-                    for name in spellings
-                }
-                raise unknown(kind, word, short)
+                raise unknown(kind, word, {*labels.values(), *registered.values()})
             titles += matches
         return titles
 
@@ -309,26 +290,20 @@ class Run:
                 status that the run does not know.
         """
         frame = self.cells
-        by_pair = self.record.cells.by_pair if "seed" in filters else ()
         allowed: dict[str, set[Any]] = {
-            "seed": {
-                seed for seeds in {id(s.seeds): s.seeds for s in by_pair}.values() for seed in seeds
-            },
             "horizon": {grid.horizon for grid in self.record.grids},
             "status": {"ok", "failed"},
         }
+        if "seed" in filters:
+            # Pairs share their seeds, which are looked at once.
+            shared = {id(pair.seeds): pair.seeds for pair in self.record.cells.by_pair}
+            allowed["seed"] = {seed for seeds in shared.values() for seed in seeds}
         for name, value in filters.items():
             if name not in frame.columns:
                 raise unknown("filter", name, frame.columns, most=MOST_COLUMNS)
-            values = (
-                list(value)
-                if isinstance(value, (list, tuple, set, range, np.ndarray, pd.Series))
-                else [value]
-            )
-            if name in WHAT:
-                values = self.titles(name, values)
-            for choice in values if name in allowed else ():
-                if choice not in allowed[name]:
+            values = self.titles(name, value) if name in WHAT else list_values(value)
+            for choice in values:
+                if choice not in allowed.get(name, {choice}):
                     raise unknown(name, choice, allowed[name])
             frame = frame[frame[name].isin(values)]
         return frame
@@ -393,14 +368,12 @@ class Run:
         # The joined table holds the rows; without this they would be in memory twice while a frame
         # is made.
         parts.clear()
-        coordinate = next(
-            (name for name in columns or () if name.startswith("x_") and name[2:].isdecimal()), None
-        )
-        if coordinate and len(joined) and joined["x"].null_count == len(joined):
+        coordinates = [name for name in columns or () if re.fullmatch(r"x_\d+", name)]
+        if coordinates and len(joined) and joined["x"].null_count == len(joined):
             labels = self.record.labels("problems")
             problems = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
             numbers = f"the actions of {problems} are numbers without coordinates; take 'action'"
-            raise Misuse(f"column {show(coordinate)}: {numbers}")
+            raise Misuse(f"column {show(coordinates[0])}: {numbers}")
         frame = self._name_pairs(joined if columns is None else extract_entries(joined, columns))
         for name in columns or ():
             if name in LABELS:
@@ -478,11 +451,12 @@ class Run:
 
 def open_run(source: RunLike) -> Run:
     """The run itself; of several in a list, their union."""
-    if isinstance(source, (list, tuple)):
-        return (
-            Run.union([open_run(run) for run in source]) if len(source) > 1 else open_run(*source)
-        )
-    return source if isinstance(source, Run) else Run(source)
+    if isinstance(source, Run):
+        return source
+    if not isinstance(source, (list, tuple)):
+        return Run(source)
+    runs = [open_run(one) for one in source]
+    return runs[0] if len(runs) == 1 else Run.union(runs)
 
 
 def open_readable(sources: Iterable[RunLike]) -> tuple[list[Run], list[str]]:

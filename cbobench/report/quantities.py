@@ -8,14 +8,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
-from cbobench.report.groups import Columns, Group, gather, group_by
+from cbobench.report.groups import Columns, Group
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
@@ -55,12 +54,6 @@ def fill_unreached(values: Array, quantity: Metric) -> Array:
 def is_reached(values: Array | float) -> NDArray[np.bool_]:
     """Where a statistic does not depend on `UNREACHED`."""
     return np.asarray(~(np.abs(values) >= UNREACHED / 1e9))
-
-
-def join_labels(shown: Iterable[Metric]) -> str:
-    """The labels of some quantities as a sentence begins with them."""
-    first, *others = (quantity.label for quantity in shown)
-    return ", ".join([first, *(f"{label[0].lower()}{label[1:]}" for label in others)])
 
 
 def restore_infinite(values: Array | float) -> Array:
@@ -125,12 +118,19 @@ def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:
     if all have the same and f differs from it by its sign at most.
     """
     objectives = {read_objective(problem) for problem in problems}
-    name, zero, unit = objectives.pop() if len(objectives) == 1 else ("f", 0.0, 1.0)
+    if len(objectives) != 1:
+        return METRICS
+    name, zero, unit = objectives.pop()
     if (name, unit) == ("f", 1.0) or zero or abs(unit) != 1.0:
         return METRICS
-    words: dict[str, Any] = {"symbol": f"best {name}", "label": f"Best feasible {name} so far"}
-    words |= {"better": "higher" if unit > 0 else "lower", "unit": unit}
-    return METRICS | {SIMPLE_VALUE: replace(METRICS[SIMPLE_VALUE], **words)}
+    best = replace(
+        METRICS[SIMPLE_VALUE],
+        symbol=f"best {name}",
+        label=f"Best feasible {name} so far",
+        better="higher" if unit > 0 else "lower",
+        unit=unit,
+    )
+    return METRICS | {SIMPLE_VALUE: best}
 
 
 def quantities(metrics: Mapping[str, Metric] = METRICS) -> dict[str, Metric]:
@@ -148,17 +148,14 @@ def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
     regret of what is recommended is shown.
     """
     groups, variants = list(groups), run.record.variants("problems")
-    first = (
-        RECOMMENDED_REGRET
-        if any(is_noisy(variants[group.problem]) for group in groups)
-        else SIMPLE_REGRET
-    )
-    names = [first, *HEADLINE[1:]]
+    names = [*HEADLINE]
+    if any(is_noisy(variants[group.problem]) for group in groups):
+        names[0] = RECOMMENDED_REGRET
     if any(group.unmeasured for group in groups):
         measured = any(group.n and not group.unmeasured for group in groups)
         names = [SIMPLE_VALUE, *(names if measured else names[2:])]
     by_name = quantities()
-    return [by_name[name] for name in names if name in by_name]
+    return [by_name[name] for name in names]
 
 
 def is_noisy(problem: Variant) -> bool:
@@ -189,10 +186,10 @@ def select_metrics(
     by_name = quantities(metrics)
     if target is not None:
         by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
-    known = (*quantities().values(), *by_name.values())
-    headings = {_reduce_heading(q.label.removesuffix(q.symbol)): by_name[q.name] for q in known}
-    for q in known:
-        headings |= {_reduce_heading(word): by_name[q.name] for word in (q.label, q.name, q.symbol)}
+    headings: dict[str, Metric] = {}
+    for q in (*quantities().values(), *by_name.values()):
+        for word in (q.label.removesuffix(q.symbol), q.label, q.name, q.symbol):
+            headings[_reduce_heading(word)] = by_name[q.name]
     result: dict[str, Metric] = {}
     for word in words_of("metric", names):
         quantity = headings.get(_reduce_heading(word))
@@ -233,23 +230,6 @@ def find_lack(arena_groups: Sequence[Group], quantity: Metric) -> str | None:
         stood = _has_value(arena_groups, SIMPLE_VALUE)
         return MOVING if not stood and _has_value(arena_groups, FIRST_FEASIBLE.name) else None
     return None if quantity.censored or not any(group.n for group in arena_groups) else UNDEFINED
-
-
-def find_undefined_regret(groups: Iterable[Group]) -> dict[str, list[str]]:
-    """Labels of the problems without any simple regret, though feasible actions were played, by the
-    reason.
-    """
-    return gather(
-        (
-            "where no optimum is known"
-            if any(group.unmeasured for group in problem_groups)
-            else "where functions move",
-            label,
-        )
-        for label, problem_groups in group_by(groups, "problem_label").items()
-        if not _has_value(problem_groups, SIMPLE_REGRET)
-        and _has_value(problem_groups, FIRST_FEASIBLE.name)
-    )
 
 
 def _has_value(groups: Iterable[Group], name: str) -> bool:

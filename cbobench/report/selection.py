@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from cbobench.errors import unknown
 from cbobench.metrics import Metric
@@ -60,13 +61,7 @@ class Selection:
 
     @classmethod
     def of(
-        cls,
-        run: RunLike,
-        only: str | None = None,
-        by: str = "problem",
-        metric: str | Iterable[str] | None = None,
-        horizon: int | str | None = None,
-        target: float | None = None,
+        cls, run: RunLike, only: str | None = None, by: str = "problem", **choices: Any
     ) -> Selection:
         """Open a run and select of it.
 
@@ -76,7 +71,7 @@ class Selection:
         """
         if by not in ORDERS:
             raise unknown("order", by, ORDERS)
-        return cls(open_run(run), only, by, metric, horizon, target)
+        return cls(open_run(run), only, by, **choices)
 
     @cached_property
     def part(self) -> Run:
@@ -90,6 +85,11 @@ class Selection:
         return (
             groups if self.target is None else add_rounds_to_target(self.run, groups, self.target)
         )
+
+    @property
+    def every_shown(self) -> list[Group]:
+        """The groups of the horizons that a reader asks for; of all where none is named."""
+        return self.every_group if self.horizon is None else self.groups
 
     @cached_property
     def groups(self) -> list[Group]:

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from cbobench.report.figures import figures
+from cbobench.report.figures import figures, layout
 from cbobench.report.load import Run
 
 mpl.use("Agg")
@@ -26,7 +26,7 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are composed, and written without PDF and PNG."""
-    monkeypatch.setattr(figures, "save", lambda *_: None)
+    monkeypatch.setattr(layout, "save", lambda *_: None)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def words_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., s
     def draw_caption(run: Run, panels: list[figures.AnyPanel], **options: Any) -> str:
         figure = figures.Figure("words", "words", panels)
         with monkeypatch.context() as patch:
-            patch.setattr(figures, "save", lambda *_: None)
+            patch.setattr(layout, "save", lambda *_: None)
             paths = figures.draw(run, figure, tmp_path / "words", figures.DrawOptions(**options))
         return " ".join(paths[-1].read_text(encoding="utf-8").split())
 

@@ -17,7 +17,7 @@ import cbobench
 from analysis.papers import gallery
 from cbobench.cli import main
 from cbobench.errors import Advice
-from cbobench.report.figures.canvas import Image
+from cbobench.report.figures.layout import Image
 from cbobench.report.figures.style import SIZES
 from tests.report.made import make
 

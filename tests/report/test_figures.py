@@ -165,7 +165,7 @@ def test_nothing_is_cut_off_and_everything_is_legible(name, size, composed):
 def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypatch):
     widths = []
     monkeypatch.setattr(
-        "cbobench.report.figures.figures.save",
+        "cbobench.report.figures.layout.save",
         lambda image, *_: widths.append(image.get_figwidth()),
     )
     for name in ("one", "three"):

@@ -117,7 +117,7 @@ def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tm
         with pytest.MonkeyPatch.context() as patch:
             images = []
             patch.setattr(
-                "cbobench.report.figures.figures.save",
+                "cbobench.report.figures.layout.save",
                 lambda image, *_, images=images: images.append(image),
             )
             assert (

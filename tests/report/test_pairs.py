@@ -101,21 +101,6 @@ def test_a_row_over_all_problems_leads(tmp_path, run):
         assert "all problems" not in str(alone)
 
 
-def test_a_terminal_shows_ten_rows_of_problems(tmp_path):
-    """Those of the least p, in the order of all; other formats show all."""
-    methods = {"A": A, "B": A + 1} | {f"C{i}": A + RNG.normal(0, 9, N) for i in range(5)}
-    compared = cbobench.compare(
-        make_run(tmp_path / "run", dict.fromkeys("PQR", methods)), metric="regret", against="A"
-    )
-    printed = str(compared)
-    assert printed.count("20/20") == 10
-    assert printed.count(" B ") == 4
-    assert (
-        "\n8 further rows: --only 'PROBLEM/*' shows those of a problem, --format csv all" in printed
-    )
-    assert compared.render("markdown").count("20/20") == 18
-
-
 def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
     values = {
         "P": {"A": A, "B": A + 1, "C": A + 2},

@@ -236,17 +236,17 @@ def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
         ("moves", "A"): {"t": T, "simple_regret": [[NAN] * 7]},
     }
     small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
-    assert "functions move" not in str(cbobench.compare(small_run))
-    assert "not solved, where functions move: moves" in str(
+    assert "functions of moves move" not in str(cbobench.compare(small_run))
+    assert "functions of moves move; use R" in str(
         cbobench.compare(small_run, profile=True)
     ).replace("\n", " ")
-    assert "functions move" not in str(cbobench.compare(small_run, only="still/*", profile=True)), (
-        "negative control"
-    )
-    assert "Simple regret is not defined where functions move: moves." in words_of(
+    assert "functions of moves move" not in str(
+        cbobench.compare(small_run, only="still/*", profile=True)
+    ), "negative control"
+    assert "Not defined: r: the functions of moves move; use R." in words_of(
         small_run, [Profile("data")]
     )
-    refusal = pytest.raises(Misuse, match=r"which is not defined where functions move \(moves\)")
+    refusal = pytest.raises(Misuse, match="not defined: the functions of moves move")
     with refusal:
         cbobench.compare(small_run, only="moves/*", profile=True)
     with refusal:

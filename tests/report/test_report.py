@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import runpy
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -19,9 +16,7 @@ from cbobench.report.load import Run
 from cbobench.report.tables.formats import render
 from cbobench.report.tables.table import TextTable
 from cbobench.stats.intervals import interval
-from tests.conftest import ROOT
 from tests.helpers import swept
-from tests.report.made import make
 
 SUITE = """\
 suite: figures
@@ -149,31 +144,3 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, mess
     (tmp_path / "claims.py").write_text("claims = []\n")
     with pytest.raises(Misuse, match=message):
         list(draw_all(Run(finished), tmp_path, recipe))
-
-
-def test_a_recipe_run_by_path_draws_the_same_bytes(tmp_path):
-    """In a process of its own, as here: over 5 CPU-seconds, which import matplotlib and draw."""
-    curves = {
-        "t": [10, 40],
-        "regret": [[1.0, 2.0], [2.0, 4.0]],
-        "violation_hard": [[1.0, 2.0], [2.0, 4.0]],
-    }
-    cells = {("P", "A"): {"regret": [2.0, 4.0]}}
-    run = make(
-        tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves)
-    )
-    here, there = tmp_path / "here", tmp_path / "there"
-    ((_, paths),) = draw_all(Run(run), here, "summary")
-    arguments = [sys.executable, ROOT / "analysis" / "recipes" / "summary.py", run, there]
-    subprocess.run(arguments, capture_output=True, check=True)
-    assert {path.name for path in there.iterdir()} == {path.name for path in paths}
-    for path in paths:
-        assert (there / path.name).read_bytes() == path.read_bytes(), path.name
-
-
-def test_a_recipe_refuses_what_is_no_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["summary.py", str(tmp_path)])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(ROOT / "analysis" / "recipes" / "summary.py", run_name="__main__")
-    assert ended.value.code == 2
-    assert "is not a run folder" in capsys.readouterr().err

@@ -18,7 +18,7 @@ import cbobench
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
-from cbobench.report.tables.numbers import (
+from cbobench.report.tables.table import (
     find_gap,
     format_beside,
     format_interval,

@@ -154,10 +154,10 @@ def test_ranks_and_pairs_count_what_is_known(run):
 
 
 def test_profiles_say_what_is_missing(run):
-    assert "not solved, where no optimum is known: shop" in str(
-        cbobench.compare(run, profile=True)
-    ).replace("\n", " ")
-    with pytest.raises(Misuse, match=r"not defined where no optimum is known \(shop\)"):
+    assert "r: no optimum of shop is known" in str(cbobench.compare(run, profile=True)).replace(
+        "\n", " "
+    )
+    with pytest.raises(Misuse, match="not defined: no optimum of shop is known"):
         cbobench.compare(run, profile=True, only="shop/*")
 
 

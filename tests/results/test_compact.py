@@ -15,7 +15,7 @@ import cbobench
 from cbobench.play.task import play_task
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
-from cbobench.report.states import read_status
+from cbobench.report.tables.status import read_status
 from cbobench.results import compact as merging
 from cbobench.results.compact import compact, remove_orphans
 from cbobench.results.folder import SHARD, RunFolder, open_run

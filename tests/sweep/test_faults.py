@@ -16,7 +16,7 @@ from cbobench.cli import main
 from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
 from cbobench.report.load import Run
-from cbobench.report.states import read_status
+from cbobench.report.tables.status import read_status
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.query import read_published
 from cbobench.suite.call import Call

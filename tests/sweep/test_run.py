@@ -14,7 +14,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import Misuse
-from cbobench.report.states import read_status
+from cbobench.report.tables.status import read_status
 from cbobench.results.folder import open_run
 from cbobench.results.source import source_hash
 from tests.conftest import SMALL

@@ -1,14 +1,16 @@
-"""The words beside a figure: what is shown of how many seeds, with which settings, and which run it
-is of.
+"""The words beside a figure, and of a run: what is shown of how many seeds, with which settings,
+what to know of its problems and models, and which run it is of.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import string
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,15 +18,24 @@ import pandas as pd
 from cbobench.metrics import METRICS
 from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.planes import AnyPanel
+from cbobench.report.groups import Arena, Group, find_groups, gather, list_horizons
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_notes, describe_horizons, describe_unlike
-from cbobench.report.quantities import SIMPLE_REGRET, find_undefined_regret
+from cbobench.report.notes import describe_cells, describe_lacks, describe_unlike
+from cbobench.report.quantities import SIMPLE_REGRET
 from cbobench.report.selection import Selection
-from cbobench.report.tables.contents import describe_settings
-from cbobench.results.manifest import VARIANT_KINDS
-from cbobench.words import count_noun
+from cbobench.report.setups import describe_horizons
+from cbobench.report.tables.summary import count_seeds
+from cbobench.results.manifest import VARIANT_KINDS, Variant, VariantKind
+from cbobench.results.schema import FITTED
+from cbobench.words import count_noun, list_names
 
 WIDTH = 100
+UNKNOWN = "Left out, as no value is known: {}."
+BROKEN = (
+    "Undefined in the end: {}. A mean is drawn where every seed has a value, a median where more "
+    "than half have one."
+)
+NOUNS: dict[VariantKind, str] = {"problems": "Problem", "algorithms": "Method"}
 
 
 @dataclass
@@ -34,11 +45,8 @@ class FigureContents:
     Attributes:
         pairs: titles of problems and algorithms drawn, in order.
         absent: those without a good cell.
-        negative: labels of metrics that are better when lower and fall below zero.
-        undefined: whose metrics are undefined in some seeds, and in how many they are not.
-        broken: which curves are undefined in the end, and in how many seeds they are not.
+        found: pairs of a sentence, such as `UNKNOWN`, and what it is about.
         outside: what leaves a panel, in sentences.
-        unknown: panels that are left out, as no value of them is known.
         notes: what the legend says in sentences: methods in grey, and curves that coincide.
         panels: those that are drawn.
         frames: the rows behind each panel.
@@ -46,11 +54,8 @@ class FigureContents:
 
     pairs: dict[tuple[str, str], None] = field(default_factory=dict)
     absent: dict[tuple[str, str], None] = field(default_factory=dict)
-    negative: dict[str, None] = field(default_factory=dict)
-    undefined: dict[str, None] = field(default_factory=dict)
-    broken: dict[str, None] = field(default_factory=dict)
-    outside: dict[str, None] = field(default_factory=dict)
-    unknown: dict[str, None] = field(default_factory=dict)
+    found: list[tuple[str, str]] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     panels: list[AnyPanel] = field(default_factory=list)
     frames: list[pd.DataFrame] = field(default_factory=list)
@@ -62,28 +67,13 @@ class FigureContents:
             has_cells = pair[1] in drawn and len(run.good(*pair)) > 0
             (self.pairs if has_cells else self.absent)[pair] = None
         if isinstance(panel, Panel):
-            self.outside |= dict.fromkeys(panel.outside(frame))
+            self.outside += panel.outside(frame)
             if not panel.steps and frame["t"].nunique() < frame["t"].max():
-                self.outside["Between the rounds that are stored lines are straight."] = None
-            for name, curve in frame.groupby("algorithm", sort=False):
-                if np.isnan(curve[panel.statistic].iloc[-1]):
-                    good = run.good(panel.problem, str(name))[panel.metric]
-                    self.broken[
-                        f"{panel.statistic} of {panel.metrics[panel.metric].symbol} of "
-                        f"{curve['label'].iloc[0]} "
-                        f"(known in {good.notna().sum():,} of {count_noun(len(good), 'seed')})"
-                    ] = None
-        for column, name in panel.centres.items():
-            metric = METRICS[name]
-            if column in frame and metric.better == "lower" and (frame[column] < 0).any():
-                self.negative[metric.label_of(panel.average)] = None
-            if f"{column}_defined" in frame:
-                rows = frame[["label", f"{column}_defined", "n"]].itertuples(index=False)
-                self.undefined |= {
-                    f"{metric.symbol} of {label} (known in {known} of {n})": None
-                    for label, known, n in rows
-                    if known < n
-                }
+                self.outside.append("Between the rounds that are stored lines are straight.")
+            last = frame.groupby("algorithm", sort=False).tail(1)
+            symbol = panel.metrics[panel.metric].symbol
+            for label in last.loc[last[panel.statistic].isna(), "label"]:
+                self.found.append((BROKEN, f"{panel.statistic} of {symbol} of {label}"))
 
 
 def identity(run: Run) -> str:
@@ -102,16 +92,16 @@ def caption(run: Run, summary: str, contents: FigureContents) -> str:
         contents: what was drawn.
     """
     panels = contents.panels
-    descriptions = [
-        f"({string.ascii_lowercase[i % 26]}) {panel.title}{': ' * bool(panel.title)}{panel.about}."
-        for i, panel in enumerate(panels)
-    ]
+    lines = [f"{summary.rstrip('.')}."]
+    if len(panels) > 1:
+        letters = [f"({string.ascii_lowercase[i % 26]})" for i in range(len(panels))]
+        titles = [f"{panel.title}: " if panel.title else "" for panel in panels]
+        parts = zip(letters, titles, panels, strict=True)
+        lines.append(" ".join(f"{letter} {title}{panel.about}." for letter, title, panel in parts))
     problems, algorithms = (dict.fromkeys(titles) for titles in zip(*contents.pairs, strict=True))
-    lines = [
-        summary.rstrip(".") + ".",
-        *[" ".join(descriptions)] * (len(panels) > 1),
+    lines += [
         _describe_seeds(run, panels, contents),
-        *_describe_cells(run, panels, contents),
+        *_describe_drawn_cells(run, panels, contents),
         *describe_settings(run, {"problems": problems, "algorithms": algorithms}),
         f"Run: {identity(run)}.",
     ]
@@ -122,60 +112,168 @@ def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     """Of what and how many, and what the bars, bands or boxes are."""
     counts = {pair: len(run.good(*pair)) for pair in contents.pairs}
     low, high = min(counts.values()), max(counts.values())
-    seeds = "one seed" if high == 1 else f"{low:,} to " * (low < high) + count_noun(high, "seed")
-    first = " ".join(
-        dict.fromkeys(panel.describe_seeds(seeds, counts.values()) for panel in panels)
-    )
+    seeds = count_noun(high, "seed") if low == high else f"{low:,} to {count_noun(high, 'seed')}"
+    if high == 1:
+        seeds = "one seed"
+    sentences = [panel.describe_seeds(seeds, counts.values()) for panel in panels]
+    sentences = list(dict.fromkeys(sentences))
     pairs = [*contents.pairs, *contents.absent]
     several = len({problem for problem, _ in pairs}) > 1
-    problems, labels = (run.record.labels(kind) for kind in VARIANT_KINDS)
-    missing = [
-        f"{labels[a]}{f' on {problems[p]}' * several} {count:,} of {expected:,}"
-        for p, a in pairs
-        if (count := counts.get((p, a), 0)) < (expected := run.expected_of(p)[a])
-    ]
-    first += f" Incomplete: {', '.join(missing)} seeds." * bool(missing)
-    return f"{first} {describe_horizons(run, [problem for problem, _ in contents.pairs])}."
+    problems, algorithms = (run.record.labels(kind) for kind in VARIANT_KINDS)
+    missing = []
+    for problem, algorithm in pairs:
+        count, expected = counts.get((problem, algorithm), 0), run.expected_of(problem)[algorithm]
+        place = f" on {problems[problem]}" if several else ""
+        if count < expected:
+            missing.append(f"{algorithms[algorithm]}{place} {count:,} of {expected:,}")
+    if missing:
+        sentences.append(f"Incomplete: {', '.join(missing)} seeds.")
+    horizons = describe_horizons(run, [problem for problem, _ in contents.pairs])
+    return " ".join([*sentences, f"{horizons}."])
 
 
-def _describe_cells(run: Run, panels: Sequence[AnyPanel], contents: FigureContents) -> list[str]:
+def _describe_drawn_cells(
+    run: Run, panels: Sequence[AnyPanel], contents: FigureContents
+) -> list[str]:
     """What a reader must know of the cells behind the figure."""
-    notes = [*contents.notes, *contents.outside]
-    for found, between, sentence in (
-        (contents.unknown, ", ", "Left out, as no value is known: {}."),
-        (
-            contents.negative,
-            " and ",
-            "{} below zero (the grey line): rounds that violate the constraints may earn more "
-            "than what regret is against.",
-        ),
-        (
-            contents.undefined,
-            ", ",
-            "Undefined in some seeds: {}. Means leave these seeds out; to a median they are worse "
-            "than any value. An arrow at the edge: a bar without an end; a point beside it: a "
-            "median beyond all.",
-        ),
-        (
-            contents.broken,
-            ", ",
-            "Undefined in the end: {}. A mean is drawn where every seed has a value, a median "
-            "where more than half have one.",
-        ),
-    ):
-        if found:
-            notes.append(sentence.format(between.join(found)))
+    notes = [*contents.notes, *dict.fromkeys(contents.outside)]
+    for sentence, texts in gather(dict.fromkeys(contents.found)).items():
+        notes.append(sentence.format(", ".join(texts)))
     selection = Selection(run)
     problems = {problem for problem, _ in contents.pairs}
-    metrics = {metric for panel in panels for metric in (panel.metric, *panel.centres.values())}
-    notes += [f"{line}." for line in describe_unlike(run, problems, metrics)]
-    if SIMPLE_REGRET in metrics:
-        absent = find_undefined_regret(g for g in selection.groups if g.problem in problems)
-        notes += [
-            f"Simple regret is not defined {why}: {', '.join(labels)}."
-            for why, labels in absent.items()
-        ]
     drawn = [g for g in selection.groups if (g.problem, g.algorithm) in contents.pairs]
-    return notes + [
-        f"{line[0].upper()}{line[1:]}." for line in collect_notes(selection, drawn, of="figure")
+    metrics = {metric for panel in panels for metric in (panel.metric, *panel.centres.values())}
+    lines = describe_unlike(run, problems, metrics)
+    if SIMPLE_REGRET in metrics:
+        of_regret = replace(selection, metric=(SIMPLE_REGRET,))
+        lines += [f"not defined: {line}" for line in describe_lacks(of_regret, problems)]
+    stale = sum(len(group.outdated & {*group.seeds.tolist()}) for group in drawn)
+    if stale:
+        cells = count_noun(sum(group.n for group in drawn), "cell")
+        lines.append(f"stale: {stale:,} of {cells}, played by code that has changed since")
+    lines += describe_facts(run, drawn) + describe_cells(selection, drawn)
+    return notes + [f"{line[0].upper()}{line[1:]}." for line in lines]
+
+
+def describe_run(run: Run) -> list[str]:
+    """What a run holds, for a reader, a paragraph each."""
+    groups, record = find_groups(run), run.record
+    horizons = list_horizons({group.horizon for group in groups})
+    title = f"{record.suite}: {record.about}" if record.about else record.suite
+    titles = {kind: record.variants(kind) for kind in VARIANT_KINDS}
+    return [
+        title,
+        f"T = {horizons}; {count_seeds(groups)}.",
+        *describe_settings(run, titles),
+        *(f"{line}." for line in describe_facts(run, groups)),
+        *(f"not played: {line}." for line in record.unplayable),
     ]
+
+
+def describe_facts(run: Run, groups: Sequence[Group]) -> list[str]:
+    """What is so of problems and models whatever a table shows: where constraints bind, whose
+    models were fitted, and what problems say of their numbers.
+    """
+    problems, labels = run.record.variants("problems"), run.record.labels("problems")
+    titles = dict.fromkeys(group.problem for group in groups)
+    said = gather((problems[title].note, labels[title]) for title in titles)
+    return [
+        *describe_binding(groups),
+        *describe_kernels(run, groups),
+        *(f"{', '.join(names)}: {note}" for note, names in said.items() if note),
+    ]
+
+
+def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
+    """Whose models were fitted in the good cells of some groups, and who took the problem's kernel
+    although the suite left it open.
+    """
+    algorithms = run.record.variants("algorithms")
+    # Of each method with models, by problem: whether they were fitted.
+    fitted: dict[str, dict[str, bool]] = {}
+    is_open = set()
+    for group in groups:
+        words = group.numbers(FITTED)
+        if not np.isnan(words).all():
+            fitted.setdefault(group.algorithm_label, {})[group.problem_label] = 1.0 in words
+            if algorithms[group.algorithm].settings.get("kernel") == "auto":
+                is_open.add(group.algorithm_label)
+
+    def name(was_fitted: bool, among: Iterable[str]) -> str:
+        names = []
+        for label in among:
+            on = [problem for problem, word in fitted[label].items() if word == was_fitted]
+            is_everywhere = len(on) == len(fitted[label])
+            if on:
+                names.append(label if is_everywhere else f"{label} ({', '.join(on)})")
+        return "all models" if len(names) > 1 and names == [*fitted] else ", ".join(names)
+
+    notes = []
+    if names := name(True, fitted):
+        notes.append(f"kernels fitted to the observations, which no theorem covers: {names}")
+    if names := name(False, [label for label in fitted if label in is_open]):
+        notes.append(f"kernel: auto is the problem's: {names}")
+    return notes
+
+
+def describe_binding(groups: Iterable[Group]) -> list[str]:
+    """A line that says in how many seeds the constraint binds, and on which problems, as far as any
+    algorithm's cells tell.
+    """
+    labels = {group.arena: group.problem_label for group in groups}
+    binding: dict[Arena, dict[int, bool]] = {}
+    for group in groups:
+        for seed, binds in zip(group.seeds.tolist(), group.numbers("binds"), strict=True):
+            if not np.isnan(binds):
+                binding.setdefault(group.arena, {})[seed] = binds > 0
+    problems = gather(
+        (f"{sum(seeds.values())}/{len(seeds)} seeds", labels[arena])
+        for arena, seeds in binding.items()
+    )
+    parts = [f"{count} ({list_names(dict.fromkeys(on))})" for count, on in problems.items()]
+    if [len(on) for on in problems.values()] == [len(labels)]:
+        parts = [*problems]
+    note = f"the constraint binds (the highest f is infeasible) in {', '.join(parts)}"
+    return [note] if parts else []
+
+
+def describe_settings(run: Run, titles: Mapping[VariantKind, Iterable[str]]) -> list[str]:
+    """Every parameter as it was resolved: those that all problems, or all algorithms, share
+    first.
+
+    Args:
+        titles: of the problems and algorithms that are meant.
+    """
+    lines = []
+    for kind, noun in NOUNS.items():
+        variants, labels = run.record.variants(kind), run.record.labels(kind)
+        shared = _find_shared([variants[title] for title in titles[kind]])
+        if shared:
+            lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
+        for title in titles[kind]:
+            variant, label = variants[title], labels[title]
+            name = label + f" ({variant.name})" * (label != variant.name)
+            own = {key: value for key, value in variant.values.items() if key not in shared}
+            lines.append(f"{noun} {name}" + f": {_join_values(own)}" * bool(own) + ".")
+    return lines
+
+
+def _find_shared(variants: Sequence[Variant]) -> dict[str, Any]:
+    """Parameters that two variants or more have, all with the same value."""
+    values = gather(pair for variant in variants for pair in variant.values.items())
+    return {
+        name: held[0]
+        for name, held in values.items()
+        if len(held) > 1 and all(value == held[0] for value in held)
+    }
+
+
+def _join_values(values: Mapping[str, Any]) -> str:
+    # R and V are metrics, too.
+    symbols = {metric.symbol for metric in METRICS.values()}
+    parts = []
+    for name, value in sorted(values.items()):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = f"{text[:12]}..." if len(text) > 60 else text
+        parts.append(f"{'parameter ' * (name in symbols)}{name} = {text}")
+    return ", ".join(parts)

@@ -157,7 +157,6 @@ Statistic = Literal["mean", "median"]
 
 # of its largest value: nothing below is shown on a logarithmic axis, as it says little but rounding
 DECADES = 1e-9
-BARS = "Bars that leave the panel end in an arrow"
 
 
 def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[int]) -> str:
@@ -333,24 +332,18 @@ class Panel(OverRounds):
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """What leaves the panel, for captions."""
-        if not np.isnan(edge := self.edge(frame)):
+        edge = self.edge(frame)
+        if not np.isnan(edge):
             return [f"A curve at the lower edge is 0, or below {2 * edge:.1g}."]
-        is_median = self.statistic == "median"
-        if self.log:
-            cut = "Bars that end at or below 0 have an arrow downwards."
-            cut = "Bands are cut at 0." if is_median else cut
-            return [cut] if "y" in self.log and (frame["low"] <= 0).any() else []
-        low, high = self.range(frame)
-        middle, settled, sentences = frame[self.statistic], self._select_settled(frame), []
-        if self.average and (middle.max() > high or middle.min() < low):
-            sentences.append(
-                f"The first rounds leave the panel: from {middle.min():.3g} to {middle.max():.3g}."
-            )
-        least, most = settled["low"].min(), settled["high"].max()
-        if most > high or least < low:
-            bars = "Bands are cut where they leave the panel" if is_median else BARS
-            sentences.append(f"{bars}: they go from {least:.3g} to {most:.3g}.")
-        return sentences
+        values = frame[[self.statistic, "low", "high"]]
+        low, high = (0.0, np.inf) if "y" in self.log else self.range(frame)
+        least, most = values.min().min(), values.max().max()
+        if not (least < low or most > high):
+            return []
+        return [
+            f"Values from {least:.3g} to {most:.3g} leave the panel: bars end in an arrow there, "
+            "curves and bands are cut."
+        ]
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
@@ -551,30 +544,34 @@ class Boxes(OverRounds):
         """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as
         points.
         """
+        import seaborn as sns
+
         if "f_star" in frame and len(frame):
             best = frame.groupby("t")["f_star"].mean()
             axis.plot(best.index, best.to_numpy(), **BEST)
-        defined_rows = frame.dropna(subset="value")
-        parts = {t: part["value"].to_numpy() for t, part in defined_rows.groupby("t")}
-        if parts:
+        defined = frame.dropna(subset="value")
+        if len(defined):
             colour = looks[self.algorithm].colour
-            line: dict[str, Any] = {"color": colour, **thin("lines")}
-            axis.boxplot(
-                list(parts.values()),
-                positions=list(parts),
-                widths=0.62 * self.step,
-                patch_artist=True,
-                manage_ticks=False,
-                boxprops=line | {"facecolor": mix_colour(colour, 0.65, towards=255)},
-                whiskerprops=line,
-                capprops=line,
-                medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
+            line = thin("lines")["linewidth"]
+            sns.boxplot(
+                defined,
+                x="t",
+                y="value",
+                native_scale=True,
+                width=0.62,
+                saturation=1,
+                color=mix_colour(colour, 0.65, towards=255),
+                linecolor=colour,
+                linewidth=line,
+                medianprops={"linewidth": 2 * line},
                 flierprops={
                     "marker": ".",
                     "markersize": 2,
                     "markerfacecolor": colour,
                     "markeredgecolor": "none",
                 },
+                legend=False,
+                ax=axis,
             )
             axis.set_xlim(0, self.last + self.step)
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))

@@ -13,7 +13,7 @@ import itertools
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -26,17 +26,14 @@ from cbobench import resources
 from cbobench.errors import (
     CbobenchError,
     Misuse,
-    mask_secrets,
     one_line,
-    printable,
     reraise_stop,
     show,
     unknown,
 )
 from cbobench.metrics import METRICS
-from cbobench.report.figures.captions import FigureContents, caption, identity
+from cbobench.report.figures.captions import UNKNOWN, FigureContents, caption, identity
 from cbobench.report.figures.curves import BANDS, Boxes, Panel, Statistic
-from cbobench.report.figures.layout import draw_zeros, finish, grid, mark_edge, save, set_limits
 from cbobench.report.figures.planes import AnyPanel, Plane, TradeOff, speak
 from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import REST, Size, looks, plain, size_of, use_fonts_for
@@ -59,14 +56,13 @@ __all__ = [
     "compose",
     "draw",
     "draw_all",
-    "main",
     "metrics_of",
 ]
 
 FEW = 6  # curves that a single column has room for
 NAMES = 6  # of curves that coincide, in a note
 # of a recipe, and how they are asked for
-OPTIONS = {"metrics": ("metrics", "--metric"), "kind": ("figures", "--kind")}
+OPTIONS = {"metrics": "--metric", "kind": "--kind"}
 
 
 @dataclass(frozen=True)
@@ -104,10 +100,10 @@ def scale_named(log: str | bool) -> str:
     Raises:
         Misuse: none of these.
     """
-    axes = {True: "y", False: ""}.get(log, log) if isinstance(log, bool) else log
-    if axes not in ("", "x", "y", "xy"):
+    axes = {True: "y", False: "", "": "", "x": "x", "y": "y", "xy": "xy"}
+    if log not in axes:
         raise Misuse(f"log is {show(log)}; allowed: True, False, '', 'x', 'y', 'xy'")
-    return axes
+    return axes[log]
 
 
 def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[str]:
@@ -190,19 +186,16 @@ def choose_lead(run: Run, titles: Iterable[str], highlight: Sequence[str] = ()) 
         Misuse: a name of no method of the run, or more than `MOST` methods to highlight.
     """
     drawn = list(dict.fromkeys(titles))
-    highlighted = set(run.titles("algorithm", highlight)) if highlight else set()
-    if len(highlighted) > MOST:
-        count = count_noun(len(highlighted), "method")
+    chosen = set(run.titles("algorithm", highlight)) if highlight else set()
+    if len(chosen) > MOST:
+        count = count_noun(len(chosen), "method")
         raise Misuse(f"highlight names {count}; allowed: {MOST}, so many colours there are")
-    if not highlighted and len(drawn) <= MOST:
+    if not chosen and len(drawn) <= MOST:
         return Lead(tuple(drawn))
     ranked = rank_titles(run, drawn)
-    chosen = highlighted or ranked[:MOST]
-    coloured, grey = (
-        tuple(title for title in ranked if (title in chosen) is is_lead)
-        for is_lead in (True, False)
-    )
-    return Lead(coloured, grey)
+    chosen = chosen or {*ranked[:MOST]}
+    coloured = tuple(title for title in ranked if title in chosen)
+    return Lead(coloured, tuple(title for title in ranked if title not in chosen))
 
 
 def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
@@ -234,25 +227,23 @@ def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -
         statistic: the column that is drawn.
         is_log: whether the axis is logarithmic.
     """
-    wide = frame.pivot_table(
-        index="t", columns="algorithm", values=statistic, sort=False, dropna=False
-    ).astype(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        wide = wide.apply(np.log10) if is_log else wide
-    wide = wide.where(np.isfinite(wide)).dropna(axis="columns", how="all")
+    wide = frame.pivot(index="t", columns="algorithm", values=statistic).astype(float)
+    if is_log:
+        wide = wide.where(wide > 0).apply(np.log10)
+    wide = wide.dropna(axis="columns", how="all")
     height = wide.max().max() - wide.min().min()
-    labels = frame.groupby("algorithm", sort=False)["label"].first()
-    places: list[list[Any]] = []
-    for title, curve in wide.items():
-        for place in places:
-            first = wide[place[0]]
-            is_apart = (curve - first).abs() > CLOSE * height
-            if curve.isna().equals(first.isna()) and not is_apart.any():
-                place.append(title)
+    labels = frame.drop_duplicates("algorithm").set_index("algorithm")["label"]
+    places: dict[str, list[str]] = {}
+    for title in labels.index.intersection(wide.columns, sort=False):
+        curve = wide[title]
+        for first in places:
+            is_apart = (curve - wide[first]).abs() > CLOSE * height
+            if curve.isna().equals(wide[first].isna()) and not is_apart.any():
+                places[first].append(labels[title])
                 break
         else:
-            places.append([title])
-    return [[str(labels[title]) for title in place] for place in places if len(place) > 1]
+            places[title] = [labels[title]]
+    return [place for place in places.values() if len(place) > 1]
 
 
 def compose(
@@ -265,6 +256,8 @@ def compose(
     Args:
         highlight: the methods in colour, by default the best (see `choose_lead`).
     """
+    from cbobench.report.figures.layout import finish, grid
+
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
     contents, frames = FigureContents(), []
@@ -278,7 +271,7 @@ def compose(
             frames.append(frame)
         else:
             name = f" of {panel.title}" * bool(panel.title)
-            contents.unknown[f"{panel.about[0].lower()}{panel.about[1:]}{name}"] = None
+            contents.found.append((UNKNOWN, f"{panel.about[0].lower()}{panel.about[1:]}{name}"))
     if not frames:
         return None, contents
     image, axes = grid(contents.panels, size, figure.columns)
@@ -291,6 +284,8 @@ def draw_into(
     run: Run, axes: Sequence[Any], panels: Sequence[AnyPanel], highlight: Sequence[str] = ()
 ) -> None:
     """Draw panels into axes of the user's, one each, whose size, text and legend are the user's."""
+    from cbobench.report.figures.layout import draw_zeros, mark_edge, set_limits
+
     panels = [speak(run, panel) for panel in panels]
     contents = FigureContents(panels=panels)
     paint(run, axes, contents, [panel.data(run) for panel in panels], highlight)
@@ -300,8 +295,8 @@ def draw_into(
         draw_zeros(axis, panel)
         axis.set_title(plain(panel.title))
         grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
-        if grey:
-            grey[0].set_label(f"{len(grey):,} others")
+        for line in grey[:1]:
+            line.set_label(f"{len(grey):,} others")
 
 
 def paint(
@@ -316,48 +311,44 @@ def paint(
     """
     titles = [title for panel in contents.panels for title in panel.algorithm_titles(run)]
     lead = choose_lead(run, titles, highlight)
-    algorithm_looks, labels = looks(run.full_record, lead.coloured), run.record.labels("algorithms")
-    ranked = [*lead.coloured, *lead.grey]
-    has_bands = len(lead.coloured) <= BANDS
-    contents.panels = [
-        replace(panel, bands=has_bands)
-        if isinstance(panel, Panel) and panel.bands is None
-        else panel
-        for panel in contents.panels
-    ]
+    algorithm_looks = looks(run.full_record, lead.coloured)
     if lead.grey:
+        labels = run.record.labels("algorithms")
         listed = ", ".join(labels[title] for title in lead.grey)
-        best = (
+        sentence = (
             f"The best {len(lead.coloured)} by mean rank are in colour, in this order; in grey "
             f"follow {listed}."
         )
-        contents.notes.append(f"In grey, by mean rank: {listed}." if highlight else best)
-    undrawn, together = [], []
-    for axis, panel, frame, letter in zip(
-        axes, contents.panels, frames, itertools.cycle(string.ascii_lowercase), strict=False
-    ):
+        contents.notes.append(f"In grey, by mean rank: {listed}." if highlight else sentence)
         # A legend is in the order of drawing.
-        ordered = frame.sort_values(
-            "algorithm", key=lambda names: names.map(ranked.index), kind="stable"
-        )
-        panel.draw(axis, ordered if lead.grey else frame, algorithm_looks)
+        ranked = [*lead.coloured, *lead.grey]
+        frames = [
+            frame.sort_values("algorithm", key=lambda a: a.map(ranked.index), kind="stable")
+            for frame in frames
+        ]
+    undrawn, together = [], []
+    letters = itertools.cycle(string.ascii_lowercase)
+    for axis, panel, frame, letter in zip(axes, contents.panels, frames, letters, strict=False):
         if isinstance(panel, Panel):
-            leading_rows = frame[frame["algorithm"].isin(lead.coloured)]
-            places = find_coinciding(leading_rows, panel.statistic, "y" in panel.log)
+            bands = len(lead.coloured) <= BANDS if panel.bands is None else panel.bands
+            panel = replace(panel, bands=bands)
+            leading = frame[frame["algorithm"].isin(lead.coloured)]
+            places = find_coinciding(leading, panel.statistic, "y" in panel.log)
             together += [(_join_labels(place), letter) for place in places]
-            for (_, label), curve in leading_rows.groupby(["algorithm", "label"], sort=False):
-                if curve[panel.statistic].isna().all():
-                    name = f"{label}, whose {panel.statistic} is known in no round"
-                    undrawn.append((name, letter))
+            known = leading.groupby("label", sort=False)[panel.statistic].count()
+            for label in known.index[known == 0]:
+                name = f"{label}, whose {panel.statistic} is known in no round"
+                undrawn.append((name, letter))
+        panel.draw(axis, frame, algorithm_looks)
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
         numbers.insert(1, "metric", panel.quantity)
         contents.frames.append(numbers)
     # With the letters of the panels that they are about, where there are several.
-    several = len(contents.panels) > 1
     for heading, found in (("Not drawn", undrawn), ("Curves that coincide", together)):
         texts = [
-            f"({', '.join(letters)}) " * several + text for text, letters in gather(found).items()
+            f"({', '.join(where)}) {text}" if len(contents.panels) > 1 else text
+            for text, where in gather(found).items()
         ]
         if found:
             contents.notes.append(f"{heading}: {'; '.join(texts)}.")
@@ -434,37 +425,37 @@ def draw(
     Returns:
         The paths written; none where the run has no cell of what the figure shows.
     """
-    changes: dict[str, Any] = {"statistic": options.statistic, "log": options.log}
-    changes["bands"] = options.bands or None
-    panels = [
-        replace(
-            panel,
-            **{
-                name: value
-                for name, value in changes.items()
-                if value is not None and (name == "statistic" or isinstance(panel, Panel))
-            },
-        )
-        if isinstance(panel, Panel | Plane)
-        else panel
-        for panel in figure.panels
-    ]
-    figure = replace(figure, panels=panels)
-    crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in panels)
-    look = size_of(options.size or ("double" if crowded else None), len(panels), options.font)
-    folder.mkdir(parents=True, exist_ok=True)
-    kinds = ("pdf", "png", *["svg"] * options.svg, "csv", "txt")
-    *images, numbers, text = (folder / f"{figure.name}.{kind}" for kind in kinds)
+    from cbobench.report.figures.layout import save
+
+    figure = replace(figure, panels=[_change(panel, options) for panel in figure.panels])
+    crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in figure.panels)
+    size = options.size or ("double" if crowded else None)
+    look = size_of(size, len(figure.panels), options.font)
     with look.context():
         image, contents = compose(run, figure, look, options.highlight)
         if image is None or not contents.pairs:
             return []
-        caption_text = caption(run, figure.caption, contents)
+        text = caption(run, figure.caption, contents)
+        folder.mkdir(parents=True, exist_ok=True)
+        kinds = ["pdf", "png", "svg"] if options.svg else ["pdf", "png"]
+        paths = [folder / f"{figure.name}.{kind}" for kind in (*kinds, "csv", "txt")]
         facts = {"Title": figure.caption, "Keywords": identity(run)}
-        save(image, images, look.dpi, caption_text, facts)
-        write_numbers(pd.concat([frame for frame in contents.frames if len(frame)]), numbers)
-        text.write_text(caption_text, encoding="utf-8")
-    return [*images, numbers, text]
+        save(image, paths[:-2], look.dpi, text, facts)
+        write_numbers(pd.concat([frame for frame in contents.frames if len(frame)]), paths[-2])
+        paths[-1].write_text(text, encoding="utf-8")
+    return paths
+
+
+def _change(panel: AnyPanel, options: DrawOptions) -> AnyPanel:
+    """A panel as the options have it, as far as they are about such a one."""
+    changes: dict[str, Any] = {}
+    if isinstance(panel, Panel | Plane) and options.statistic is not None:
+        changes["statistic"] = options.statistic
+    if isinstance(panel, Panel) and options.log is not None:
+        changes["log"] = options.log
+    if isinstance(panel, Panel) and options.bands:
+        changes["bands"] = True
+    return replace(panel, **changes)
 
 
 def write_numbers(frame: pd.DataFrame, path: Path) -> None:
@@ -551,42 +542,42 @@ def draw_all(
             "profiles are shares of cells, of which there is neither mean nor median; leave "
             "--statistic out"
         )
-    choices: dict[str, Any] = {"metrics": names} if metrics else {}
-    choices |= {"kind": kind} if kind != "curves" else {}
+    choices: dict[str, Any] = {}
+    if metrics:
+        choices["metrics"] = names
+    if kind != "curves":
+        choices["kind"] = kind
     counts: Counter[str] = Counter()
-    for path, module in find_recipes(recipe):
-        for figure in _ask_recipe(run, path, module, choices, recipe):
+    for _, module in find_recipes(recipe):
+        for figure in _ask_recipe(run, module, choices, recipe):
             # Two recipes may name a figure alike; neither writes over the files of the other.
             counts[figure.name] += 1
-            count = counts[figure.name]
-            unique = replace(figure, name=figure.name + f"_{count}" * (count > 1))
-            paths = draw(run, unique, folder, options)
+            if counts[figure.name] > 1:
+                figure = replace(figure, name=f"{figure.name}_{counts[figure.name]}")
+            paths = draw(run, figure, folder, options)
             pairs = (pair for panel in figure.panels for pair in panel.pairs(run))
             if paths or any(len(run.good(*pair)) for pair in pairs):
-                yield unique, paths
+                yield figure, paths
 
 
 def _ask_recipe(
-    run: Run, path: Path, module: ModuleType, choices: Mapping[str, Any], recipe: str | None
+    run: Run, module: ModuleType, choices: Mapping[str, Any], recipe: str | None
 ) -> Iterable[Figure]:
     """The figures of a recipe; none where it cannot choose, which is an error where a user named
     it.
     """
     figures = getattr(module, "figures", None)
-    parameters = inspect.signature(figures).parameters if figures else ()
-    alien = [
-        option for name, option in OPTIONS.items() if name in choices and name not in parameters
-    ]
-    if figures and not alien:
-        return figures(run, **choices)  # type: ignore[no-any-return]
+    if figures is None:
+        alien = "no function figures(run), so that it draws nothing"
+    else:
+        own = choices.keys() - inspect.signature(figures).parameters.keys()
+        if not own:
+            return figures(run, **choices)  # type: ignore[no-any-return]
+        flags = " and ".join(flag for name, flag in OPTIONS.items() if name in own)
+        alien = f"figures of its own; leave {flags} out, or use --recipe summary"
     if recipe is None:
         return []
-    if not figures:
-        raise Misuse(f"{path} draws nothing: it has no function figures(run)")
-    nouns, flags = (" and ".join(texts) for texts in zip(*alien, strict=True))
-    raise Misuse(
-        f"the recipe {recipe} has {nouns} of its own; leave {flags} out, or use --recipe summary"
-    )
+    raise Misuse(f"the recipe {recipe} has {alien}")
 
 
 def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
@@ -598,22 +589,3 @@ def describe_files(figure: Figure, paths: Sequence[Path]) -> str:
     if paths:
         files = " ".join([str(paths[0].with_suffix("")), *(path.suffix for path in paths)])
     return f"{figure.name}: {files}"
-
-
-def main(recipe: str, before: Callable[[Run], None] = lambda run: None) -> None:
-    """A recipe run as a script: `python analysis/recipes/NAME.py RUN [OUT]`; `before` may print
-    something of the run first.
-    """
-    import sys
-
-    if len(sys.argv) not in (2, 3):
-        raise SystemExit(f"usage: python {Path(recipe).name} RUN [OUT]")
-    try:
-        run = Run(sys.argv[1])
-        before(run)
-        out = Path(sys.argv[2] if len(sys.argv) == 3 else "figures")
-        for figure, paths in draw_all(run, out, recipe):
-            print(describe_files(figure, paths))
-    except CbobenchError as error:
-        print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from None

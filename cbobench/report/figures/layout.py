@@ -1,5 +1,11 @@
 """The page of a figure: panels in rows with letters and shared scales, one legend below them, and
 nothing cut off.
+
+It is drawn on an image of its own kind, which looks the same whoever saves it, and which pyplot
+does not know. matplotlib reads its settings when a figure is drawn and when it is saved, which
+users do after `cbobench.plot` has returned. So an image brings its settings along: its size, and
+fonts that publishers take, hold under any matplotlibrc. An image that pyplot knew would be shown a
+second time by notebooks, which show all that pyplot has open.
 """
 
 from __future__ import annotations
@@ -8,10 +14,16 @@ import math
 import string
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import seaborn as sns
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter
 
 from cbobench.report.figures.planes import AnyPanel
 from cbobench.report.figures.style import Size, plain
@@ -21,16 +33,69 @@ FLAT = 0.38  # height of a panel by its width at least
 ROOM = 0.04  # of an axis, beyond what is drawn
 
 
+class Image(Figure):
+    """A matplotlib figure that is drawn and saved with the settings of its size.
+
+    Args:
+        size: whose width it has.
+        height: in inches.
+        layout: a layout engine, or its name.
+    """
+
+    def __init__(self, size: Size, height: float, layout: Any = "constrained") -> None:
+        self.size = size
+        with size.context():
+            super().__init__(figsize=(size.width, height), layout=layout)
+            # In place of the canvas that matplotlib gives every figure, which prints with the
+            # settings of the user.
+            Canvas(self)
+
+    def draw(self, renderer: Any) -> None:
+        """Draw it. Ticks are made now, which would take the user's settings."""
+        with self.size.context():
+            super().draw(renderer)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save it, as matplotlib does; a PNG has the size's resolution by default."""
+        with self.size.context():
+            super().savefig(fname, **options)
+
+    def show(self, warn: bool = True) -> None:
+        """Open a window, in a program that has windows; pyplot knows the image from then on, and
+        `plt.show` waits.
+        """
+        import matplotlib.pyplot as plt
+
+        # pyplot opens windows only for figures that it makes itself, so it is handed this one as
+        # new.
+        if self.canvas.manager is None:
+            plt.figure(FigureClass=lambda **_: self)  # type: ignore[arg-type]
+        super().show(warn)
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows, if matplotlib's own way of it has not begun."""
+        sink = BytesIO()
+        self.savefig(sink, format="png", dpi=self.dpi)
+        return sink.getvalue()
+
+
+class Canvas(FigureCanvasAgg):
+    """Prints with the image's settings where its `savefig` is passed over, as IPython does."""
+
+    figure: Image
+
+    def print_figure(self, *args: Any, **options: Any) -> Any:
+        """Save the image."""
+        with self.figure.size.context():
+            return super().print_figure(*args, **options)
+
+
 def grid(panels: Sequence[AnyPanel], size: Size, columns: int) -> tuple[Any, list[Any]]:
     """An empty image with one axis per panel, of the size's width.
 
     Args:
         columns: panels beside each other, if the size has room for them.
     """
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from cbobench.report.figures.canvas import Image
-
     rows = -(-len(panels) // min(len(panels), columns, size.columns))
     across = -(-len(panels) // rows)  # rows of about the same length
     height = min(rows * max(size.panel, FLAT * size.width / across), size.tallest)
@@ -56,8 +121,6 @@ def finish(
     Args:
         legend_notes: sentences below the legend.
     """
-    import seaborn as sns
-
     for position, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
         letter = f"({string.ascii_lowercase[position % 26]}) " if len(panels) > 1 else ""
         axis.set_title(plain(letter + panel.title if panel.title or letter else ""))
@@ -103,8 +166,6 @@ def mark_edge(axis: Any) -> None:
     """A tick where a logarithmic axis has what it cannot show (`Panel.edge`), in place of any
     number: "0", or what it is less than.
     """
-    from matplotlib.ticker import FixedLocator
-
     lines = [line for line in axis.collections if line.get_gid() == "edge"]
     if not lines:
         return
@@ -169,8 +230,6 @@ def set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) ->
     """As many ticks as there is room for numbers; whole ones on an axis that counts; on a
     logarithmic axis 1, 2 and 5 times powers of ten, or those alone if there are many.
     """
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-
     for side, room, is_count in zip(
         (axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True
     ):

@@ -20,8 +20,8 @@ from cbobench.report.figures.style import Look, legend_label, plain, thin
 from cbobench.report.groups import take_values
 from cbobench.report.load import Run
 from cbobench.report.quantities import name_metrics
-from cbobench.report.tables.numbers import describe_median_interval
 from cbobench.report.tables.summary import statistics
+from cbobench.report.tables.table import describe_median_interval
 
 ENDS = ("", "_low", "_high")
 CARETS = {"x": 5, "y": 6}  # matplotlib's markers that point to the right, and upwards
@@ -177,9 +177,8 @@ class Plane:
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         bars = "95 % interval" if self.statistic == "mean" else describe_median_interval(counts)
-        return over_seeds(
-            self.statistic, f"bars around the {self.statistic}: {bars}", seeds, counts
-        )
+        bars = f"bars around the {self.statistic}: {bars}, or without an end where they are arrows"
+        return over_seeds(self.statistic, bars, seeds, counts)
 
 
 @dataclass(frozen=True)

@@ -118,10 +118,8 @@ def plot(options: PlotOptions) -> Any:
             run, Figure(names[0], METRICS[names[0]].label, panels), page, highlight
         )
     if image is None:
-        raise CbobenchError(
-            f"nothing to draw: no value is known of {', '.join(contents.unknown)}; plot another "
-            "metric"
-        )
+        absent = ", ".join(text for _, text in contents.found)
+        raise CbobenchError(f"nothing to draw: no value is known of {absent}; plot another metric")
     return image
 
 

@@ -10,20 +10,20 @@ no other algorithm: references and targets belong to the problem (see
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.metrics import Array
+from cbobench.metrics import METRICS, Array
 from cbobench.report.figures.curves import Looks, marker_offset
 from cbobench.report.figures.style import LEGEND, legend_label
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_fair_notes
-from cbobench.report.quantities import SIMPLE_REGRET, find_first_rounds, find_undefined_regret
+from cbobench.report.notes import collect_notes, refuse_untestable
+from cbobench.report.quantities import LACKS, SIMPLE_REGRET, find_first_rounds, find_lack
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.table import TextTable
@@ -59,12 +59,14 @@ def performance(
         absolute: times 1 instead.
     """
     result = {}
-    for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
-        never = np.full(_count_absent(algorithm_groups), np.nan)
-        regret = np.concatenate([*(g.numbers(SIMPLE_REGRET) for g in algorithm_groups), never])
-        scale = np.concatenate([*(_find_scale(g, absolute) for g in algorithm_groups), never])
+    for algorithm, own in group_by(groups, "algorithm").items():
+        absent = _count_absent(own)
+        regret = [group.numbers(SIMPLE_REGRET) for group in own]
+        scale = [_find_scale(group, absolute) for group in own]
         result[algorithm] = profile_shares.performance_profile(
-            regret, np.nan_to_num(scale, nan=1.0), ratios
+            np.concatenate([*regret, np.full(absent, np.nan)]),
+            np.concatenate([*scale, np.ones(absent)]),
+            ratios,
         )[0]
     return result
 
@@ -117,39 +119,45 @@ def has_coco_targets(run: Run, groups: Sequence[Group]) -> bool:
 def profile_algorithms(selection: Selection) -> Comparison:
     """Performance and data profiles of simple regret, one row per algorithm; on COCO's problems
     against its targets, in units of f, else in units of |f*|."""
+    selection = replace(selection, metric=(SIMPLE_REGRET,))
     run, groups = selection.run, selection.groups
     absolute = has_coco_targets(run, groups)
-    notes = collect_fair_notes(selection, groups, "profile")
+    notes = collect_notes(selection, groups)
     check_regret_known(groups)
-    precisions = COCO_PRECISIONS if absolute else PRECISIONS
+    refuse_untestable(selection, selection.every_shown)
+    precisions, unit, targets = PRECISIONS, " |f*|", RELATIVE_TARGETS
+    if absolute:
+        precisions, unit = COCO_PRECISIONS, ""
+        targets = "COCO's 41 from 100 to 1e-06, in units of f"
     within = performance(groups, precisions, absolute)
     by = share_solved(run, groups, SHARES, absolute)
     names = [*(f"within_{p:g}" for p in precisions), *(f"solved_by_{s:g}" for s in SHARES)]
-    rows, cells = [], []
-    for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
-        expected, label = (
-            sum(group.expected for group in algorithm_groups),
-            algorithm_groups[0].algorithm_label,
-        )
-        n = expected - _count_absent(algorithm_groups)
+    rows = []
+    for algorithm, own in group_by(groups, "algorithm").items():
+        row = _describe_cells(own)
         shares = [*within[algorithm].tolist(), *by[algorithm].tolist()]
-        row = {"algorithm": algorithm, "algorithm_label": label, "n": n, "expected": expected}
         rows.append(row | dict(zip(names, shares, strict=True)))
-        cells.append([label, f"{n}/{expected}", *(f"{100 * share:.0f} %" for share in shares)])
-    columns = ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)]
-    unit, targets = " |f*|", RELATIVE_TARGETS
-    if absolute:
-        unit, targets = "", "COCO's 41 from 100 to 1e-06, in units of f"
+    cells = [
+        [
+            row["algorithm_label"],
+            f"{row['n']}/{row['expected']}",
+            *(f"{100 * row[name]:.0f} %" for name in names),
+        ]
+        for row in rows
+    ]
     note = (
         f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: "
-        "share of (cell, "
-        f"target) pairs solved by round s T, targets {targets}; no number of a row depends on "
-        "another row"
+        f"share of (cell, target) pairs solved by round s T, targets {targets}; no number of a row "
+        "depends on another row"
     )
-    for why, labels in find_undefined_regret(groups).items():
-        note += f"\nnot defined, and so not solved, {why}: {', '.join(labels)}"
-    weights = [0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0]
-    table = TextTable(columns, cells, f"{selection.title}: profiles", note, left=1, weights=weights)
+    table = TextTable(
+        ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)],
+        cells,
+        title=f"{selection.title}: profiles",
+        note=note,
+        left=1,
+        weights=[0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0],
+    )
     return Comparison(pd.DataFrame(rows), table.with_note(notes), unplayable=selection.unplayable)
 
 
@@ -159,15 +167,29 @@ def check_regret_known(groups: Sequence[Group]) -> None:
     """
     if not any(group.n for group in groups):
         raise Misuse("no cell was played to its end, so there is no profile; see cbobench status")
-    absent = find_undefined_regret(groups)
-    if absent and sum(map(len, absent.values())) == len({group.problem_label for group in groups}):
-        reasons = " and ".join(f"{why} ({', '.join(labels)})" for why, labels in absent.items())
-        raise Misuse(f"profiles need simple regret, which is not defined {reasons}")
+    reasons = []
+    for label, players in group_by(groups, "problem_label").items():
+        lack = find_lack(players, METRICS[SIMPLE_REGRET])
+        if lack is None:
+            return
+        reasons.append(LACKS[lack][0].format(label))
+    raise Misuse(f"profiles need simple regret, which is not defined: {', '.join(reasons)}")
 
 
 def _count_absent(groups: Sequence[Group]) -> int:
     """How many cells were asked for and are not good."""
     return sum(group.expected - group.n for group in groups)
+
+
+def _describe_cells(groups: Sequence[Group]) -> dict[str, Any]:
+    """Which algorithm some groups are of, and how many of its cells are good, of how many."""
+    expected = sum(group.expected for group in groups)
+    return {
+        "algorithm": groups[0].algorithm,
+        "algorithm_label": groups[0].algorithm_label,
+        "n": expected - _count_absent(groups),
+        "expected": expected,
+    }
 
 
 def _find_scale(group: Group, absolute: bool) -> Array:
@@ -225,10 +247,6 @@ class Profile:
             "with such a simple regret"
         )
 
-    def is_absolute(self, run: Run, groups: Sequence[Group]) -> bool:
-        """Whether targets are COCO's, in units of f."""
-        return has_coco_targets(run, groups)
-
     def groups(self, run: Run) -> list[Group]:
         """The groups that count."""
         return [
@@ -254,58 +272,54 @@ class Profile:
         """
         groups = self.groups(run)
         check_regret_known(groups)
-        horizons = {group.horizon for group in groups}
-        last = max(horizons)
-        absolute = self.is_absolute(run, groups)
+        absolute = has_coco_targets(run, groups)
         if self.kind == "performance":
             at = np.array(COCO_TARGETS[::-1] if absolute else RATIOS)
-            shares, t = performance(groups, at.tolist(), absolute), np.full(len(at), np.nan)
+            t = np.full(len(at), np.nan)
+            shares = performance(groups, at.tolist(), absolute)
         else:
+            horizons = {group.horizon for group in groups}
+            last = max(horizons)
             rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
             at = np.union1d(rounds, [share for share in SHARES if share * last >= 1])
-            shares = share_solved(run, groups, at, absolute)
             t = (at * (last if len(horizons) == 1 else np.nan)).round(9)
+            shares = share_solved(run, groups, at, absolute)
         parts = []
-        for algorithm, algorithm_groups in group_by(groups, "algorithm").items():
-            expected = sum(group.expected for group in algorithm_groups)
-            part = {
-                "algorithm": algorithm,
-                "label": algorithm_groups[0].algorithm_label,
-                "n": expected - _count_absent(algorithm_groups),
-                "expected": expected,
-                "stale": sum(group.stale for group in algorithm_groups),
-                "unit": "f" if absolute else "|f*|",
-                "at": at,
-                "t": t,
-                "share": shares[algorithm],
-            }
-            parts.append(pd.DataFrame(part))
-        return pd.concat(parts, ignore_index=True)
+        for algorithm, own in group_by(groups, "algorithm").items():
+            part = pd.DataFrame(_describe_cells(own), index=range(len(at)))
+            part["stale"] = sum(group.stale for group in own)
+            part["unit"] = "f" if absolute else "|f*|"
+            parts.append(part.assign(at=at, t=t, share=shares[algorithm]))
+        return pd.concat(parts, ignore_index=True).rename(columns={"algorithm_label": "label"})
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Steps with markers that do not lie upon each other."""
         curves = list(frame.groupby("algorithm", sort=False))
         in_shares = bool(frame["t"].isna().any())
         for position, (title, group) in enumerate(curves):
-            label = legend_label(*group[list(LEGEND)].iloc[0])
             x = group["at" if in_shares else "t"].to_numpy()
             far = np.log(x / x[0]) / np.log(x[-1] / x[0]) if len(x) > 1 else np.zeros(1)
             marks = np.searchsorted(far, marker_offset(position, len(curves))).clip(max=len(x) - 1)
-            look: dict[str, Any] = looks[str(title)].line() | {"drawstyle": "steps-post"}
-            axis.plot(x, group["share"], label=label, markevery=sorted({*marks.tolist()}), **look)
+            axis.plot(
+                x,
+                group["share"],
+                label=legend_label(*group[list(LEGEND)].iloc[0]),
+                markevery=sorted({*marks.tolist()}),
+                drawstyle="steps-post",
+                **looks[str(title)].line(),
+            )
         axis.set(xscale="log", ylim=(0, 1.03))
         if self.kind == "performance":
             unit = frame["unit"].iloc[0]
             size = "x" if unit == "f" else f"x {unit}"
-            axis.set(
-                xlabel=f"Precision x, in units of {unit}", ylabel=f"Share of cells with r ≤ {size}"
-            )
+            across, upwards = f"Precision x, in units of {unit}", f"Share of cells with r ≤ {size}"
         else:
-            axis.set(
-                xlabel="Round t" + ", in units of T" * in_shares, ylabel="Share of targets reached"
-            )
-            if not in_shares:
+            across, upwards = "Round t", "Share of targets reached"
+            if in_shares:
+                across += ", in units of T"
+            else:
                 axis.set_xlim(left=1)
+        axis.set(xlabel=across, ylabel=upwards)
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

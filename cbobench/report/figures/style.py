@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -166,10 +165,7 @@ def _check_font(name: str) -> str:
     return name
 
 
-PREFERRED = ("Noto", "Source Han", "IPA", "WenQuanYi", "Droid", "Unifont")
-"""How the names of families begin that have large parts of Unicode."""
 BOXES = "Last Resort"  # a font of matplotlib's own, which has a box for every character
-EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "FULLWIDTH", "IDEOGRAPHIC")
 MOST_SHOWN = 5  # characters that a warning shows
 
 
@@ -189,39 +185,27 @@ def use_fonts_for(labels: Iterable[str]) -> None:
     missing = {char for char in "".join(labels) if not char.isascii() and char.isprintable()}
     if missing:
         missing = lacking(font_manager.findfont(font_manager.FontProperties()), missing)
-    # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
-    entries = sorted(
-        font_manager.fontManager.ttflist,
-        key=lambda e: (
-            not e.fname.endswith(".ttf"),
-            not e.name.startswith(PREFERRED),
-            e.name,
-            e.fname,
-        ),
-    )
     families = list(mpl.rcParams["font.family"])
-    for entry in entries:
-        is_used = entry.style != "normal" or entry.name.startswith(BOXES) or entry.name in families
-        left = lacking(entry.fname, missing) if missing and not is_used else missing
+    # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
+    order = [
+        (not e.fname.endswith(".ttf"), e.name, e.fname)
+        for e in font_manager.fontManager.ttflist
+        if e.style == "normal" and not e.name.startswith(BOXES)
+    ]
+    for _, name, path in sorted(order) if missing else ():
+        left = lacking(path, missing)
         if left != missing:
-            families.append(entry.name)
+            families.append(name)
             missing = left
     mpl.rcParams["font.family"] = families
     if missing:
-        warnings.warn(_describe(sorted(missing)), Advice, stacklevel=4)
-
-
-def _describe(missing: list[str]) -> str:
-    more = len(missing) - MOST_SHOWN
-    sample = " ".join(missing[:MOST_SHOWN]) + f" and {more} more" * (more > 0)
-    names = [unicodedata.name(char, "unknown").split()[0] for char in missing]
-    font = f"one of the Noto fonts that has {names[0].title()}"
-    if any(name.startswith(EAST_ASIAN) for name in names):
-        font = "Noto Sans CJK (Debian: fonts-noto-cjk)"
-    return (
-        f"no installed font has {sample}: figures show boxes instead; install {font}, or draw "
-        "with --font NAME"
-    )
+        sample = " ".join(sorted(missing)[:MOST_SHOWN])
+        warnings.warn(
+            f"no installed font has {sample}: figures show boxes instead; install one that has, "
+            "such as one of the Noto fonts, or draw with --font NAME",
+            Advice,
+            stacklevel=3,
+        )
 
 
 # Eight colours from dark to light, five units of CIELAB lightness apart, so that they differ on

@@ -19,8 +19,7 @@ from cbobench.report.load import Run, RunLike, to_column
 from cbobench.report.quantities import is_in_spreads, read_objective
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.numbers import find_gap, format_number
-from cbobench.report.tables.table import TextTable
+from cbobench.report.tables.table import TextTable, find_gap, format_number
 from cbobench.results.schema import RECOMMENDED
 
 NOTE = (

@@ -13,23 +13,27 @@ from cbobench.errors import Misuse, show
 from cbobench.metrics import Metric
 from cbobench.report.groups import Group, find_groups, gather, group_by, select_horizon
 from cbobench.report.load import Run
-from cbobench.report.notes import describe_arithmetic
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
-from cbobench.report.setups import compare_setups
+from cbobench.report.setups import compare_setups, describe_arithmetic, describe_horizons
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.numbers import (
+from cbobench.report.tables.paired import format_p, pair_difference, pool_problems
+from cbobench.report.tables.table import (
+    TextTable,
     describe_median_interval,
     find_gap,
     format_interval,
     format_number,
 )
-from cbobench.report.tables.paired import format_p, pair_difference, pool_problems
-from cbobench.report.tables.table import TextTable
 from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
+COLUMNS = (
+    *("problem", "algorithm", "T", "metric", "verdict", "n"),
+    *("before", "after", "median difference", "p (Holm)", "w/t/l"),
+)
+MEDIANS = ("before", "after", "median", "median_low", "median_high")
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed: median [{around}]; n: seeds that both have; better and "
@@ -76,33 +80,13 @@ def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: f
     frame = frame[~is_hidden].reset_index(drop=True)
     title = f"{before.record.suite}: {before} -> {after}"
     table = _tabulate_changes(frame, selection.shown, title, hidden, undecided)
-    table = table.with_note(_describe_earlier(before, held, latest, rows))
-    table = table.with_note(
-        describe_arithmetic(group for groups in every_group for group in groups)
-    )
+    if any(group.horizon != latest.get(group.problem, group.horizon) for group in held[0]):
+        table = table.with_note([describe_horizons(selection.part, latest)])
+    table = table.with_note(describe_arithmetic([*every_group[0], *every_group[1]]))
     incomparable = ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
     # Some rows have no counts: without this they would be 8.0.
     frame = frame.astype(dict.fromkeys([name for name in COUNTS if name in frame], "Int64"))
     return Comparison(frame, table, worse, incomparable, undecided)
-
-
-def _describe_earlier(
-    before: Run, held: list[list[Group]], latest: Mapping[str, int], rows: list[dict[str, Any]]
-) -> list[str]:
-    """The horizons with good cells of which nothing is compared, as they are not the latest."""
-    compared = {(row["problem"], row["algorithm"], row["horizon"]) for row in rows}
-    absent = {
-        g.horizon
-        for groups in held
-        for g in groups
-        if g.n
-        and g.horizon != latest.get(g.problem, g.horizon)
-        and (g.problem, g.algorithm, g.horizon) not in compared
-    }
-    horizons = ", ".join(f"{t:,}" for t in sorted(absent))
-    return [
-        f"not compared: T = {horizons}, as it is not the latest of {before} (horizon chooses)"
-    ] * bool(absent)
 
 
 def _compare_pairs(
@@ -215,11 +199,11 @@ def judge_rows(rows: list[dict[str, Any]], factor: float) -> list[dict[str, Any]
             taken out.
         factor: medians that differ by less are no change.
     """
-    tests = [row for row in rows if "apart" in row]
-    rows = [*rows, *pool_problems(row for row in tests if row["apart"].any())]
+    differing = [row for row in rows if row.get("apart", np.zeros(1)).any()]
+    rows = rows + pool_problems(pd.DataFrame(differing))
     _give_verdicts([row for row in rows if "p" in row], factor)
-    for row in tests:
-        del row["apart"]
+    for row in rows:
+        row.pop("apart", None)
     return rows
 
 
@@ -286,47 +270,47 @@ def _tabulate_changes(
     undecided: str,
 ) -> TextTable:
     symbols = {quantity.name: quantity for quantity in quantities}
-    several = len(frame) > 0 and frame["horizon"].nunique() > 1
-    columns = ["problem", "algorithm", *["T"] * several, "metric", "verdict", "n"]
-    columns += ["before", "after", "median difference", "p (Holm)", "w/t/l"]
     rows, tested = [], set[int]()
     for row in frame.to_dict("records"):
         quantity = symbols.get(row.get("metric") or "")
-        reason, n = row.get("reason"), row.get("n", np.nan)
-        cells = [
-            row["problem_label"],
-            row["algorithm_label"],
-            *[format_number(row["horizon"], is_count=True)] * several,
-            quantity.symbol if quantity else "–",
-            row["verdict"] + (f" ({reason})" if isinstance(reason, str) else ""),
-        ]
+        n = row.get("n", np.nan)
+        cells = dict.fromkeys(COLUMNS, "–") | {
+            "problem": row["problem_label"],
+            "algorithm": row["algorithm_label"],
+            "T": format_number(row["horizon"], is_count=True),
+            "verdict": row["verdict"],
+        }
+        if isinstance(row.get("reason"), str):
+            cells["verdict"] += f" ({row['reason']})"
+        if not np.isnan(n):
+            cells["n"] = f"{n:.0f}"
+        if quantity is not None:
+            cells["metric"] = quantity.symbol
         if quantity is not None and not np.isnan(row.get("p", np.nan)):
             tested.add(int(n))
             # A row over all problems has no medians.
-            middle, low, high, *ends = (
-                row.get(name, np.nan)
-                for name in ("median", "median_low", "median_high", "before", "after")
-            )
-            cells += [
-                f"{n:.0f}/{row['expected']:.0f}",
-                *(format_number(end, quantity.is_count, find_gap(ends)) for end in ends),
-                format_interval(middle, low, high),
-                format_p(row["p_holm"]),
-                f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}",
-            ]
-        else:
-            cells += ["–" if np.isnan(n) else f"{n:.0f}", *["–"] * 5]
-        rows.append(cells)
-    not_shown = "not shown: " + ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
-    lines = [NOTE.format(around=describe_median_interval(tested)), not_shown * bool(hidden)]
+            held = {name: row.get(name, np.nan) for name in MEDIANS}
+            gap = find_gap([held["before"], held["after"]])
+            cells |= {
+                "n": f"{n:.0f}/{row['expected']:.0f}",
+                "before": format_number(held["before"], quantity.is_count, gap),
+                "after": format_number(held["after"], quantity.is_count, gap),
+                "median difference": format_interval(*[held[name] for name in MEDIANS[2:]]),
+                "p (Holm)": format_p(row["p_holm"]),
+                "w/t/l": f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}",
+            }
+        rows.append([*cells.values()])
+    lines = [NOTE.format(around=describe_median_interval(tested))]
     if not rows:
-        changed = "no change is significant"
+        lines = ["no change is significant"]
         if "not comparable" in hidden:
-            changed = "nothing that can be compared changed"
+            lines = ["nothing that can be compared changed"]
         elif hidden.keys() <= {"identical"}:
-            changed = "nothing changed"
-        lines = ["; ".join([changed, *[not_shown] * bool(hidden)])]
+            lines = ["nothing changed"]
+    if hidden:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in hidden.items())
+        lines.append(f"not shown: {counts}")
     note = "\n".join(filter(None, [*lines, undecided]))
-    left = 4 + several
-    weights = [0] * (left + 1) + [2, 2, 1, 4, 3]
-    return TextTable(columns, rows, title, note, left=left, weights=weights)
+    weights = [0, 0, 0, 0, 0, 0, 2, 2, 1, 4, 3]
+    table = TextTable(COLUMNS, rows, title=title, note=note, left=5, weights=weights)
+    return table if frame["horizon"].nunique() > 1 else table.without({COLUMNS.index("T")})

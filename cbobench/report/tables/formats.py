@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from cbobench.errors import Misuse, printable, show, unknown
@@ -27,7 +28,7 @@ from cbobench.report.tables.table import (
     mark,
     strip_interval,
 )
-from cbobench.words import count_noun, encodable, join_words
+from cbobench.words import encodable, join_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,19 +66,10 @@ def render(
     if style == "latex":
         return render_latex(table, size or "single", intervals)
     encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
-    table = _cut_rows(_clean_table(table, encoding))
+    table = _clean_table(table, encoding)
     width = width or terminal_width()
     table = _fit_width(table, width) if table.weights or table.brief else table
     return encodable(_render_terminal(table, width), encoding)
-
-
-def _cut_rows(table: TextTable) -> TextTable:
-    """The table with the rows that a terminal shows, and a line on how to see the others."""
-    if not table.shown:
-        return table
-    more = count_noun(len(table.rows) - len(table.shown), "further row")
-    note = f"{table.note}\n{more}: --only 'PROBLEM/*' shows those of a problem, --format csv all"
-    return replace(table, rows=[table.rows[i] for i in table.shown], note=note)
 
 
 def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
@@ -93,7 +85,6 @@ def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
         rows=[[type(cell)(clean(cell)) for cell in row] for row in table.rows],
         title=clean(table.title),
         note=clean(table.note),
-        caption=clean(table.caption),
     )
 
 
@@ -280,8 +271,6 @@ def _render_terminal(table: TextTable, width: int) -> str:
     """The table in `width` columns, or in as many as those of its columns take that are never left
     out.
     """
-    from cbobench.report.tables.terminal import choose_sizes, lay_out_row
-
     names, left = [*table.columns], table.left - table.folded
     columns = [star_cells([row[i] for row in table.rows]) for i in range(len(names))]
     sections = columns[0]
@@ -301,6 +290,53 @@ def _render_terminal(table: TextTable, width: int) -> str:
         lines += lay_out_row(row, sizes, left)
         previous = section
     return "\n".join([*_wrap_text(table.title, width), *lines, *_wrap_text(table.note, width)])
+
+
+def choose_sizes(columns: Sequence[Sequence[str]], left: int, width: int) -> list[int]:
+    """How wide columns are: as their texts, but narrower for the widest of words where that is more
+    than `width`.
+
+    Numbers are never cut: where these alone are wider, so is the table.
+
+    Args:
+        columns: headings and cells.
+        left: how many leading columns are words.
+    """
+    from rich.cells import cell_len
+
+    sizes = [max(map(cell_len, column)) for column in columns]
+    for _ in range(sum(sizes) + 2 * len(sizes) + 1 - width):
+        widest = max(range(left), key=lambda i: (sizes[i], i))
+        sizes[widest] = max(1, sizes[widest] - 1)
+    return sizes
+
+
+def lay_out_row(row: Sequence[str], sizes: Sequence[int], left: int, step: int = 1) -> list[str]:
+    """The lines of a row: words from the left and wrapped in the `left` first columns, numbers from
+    the right.
+
+    Args:
+        step: 1 where what takes fewer lines is above, -1 where it is below, as in headings.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    parts = []
+    for i, (cell, size) in enumerate(zip(row, sizes, strict=True)):
+        if i < left:
+            lines = [line.plain.rstrip() for line in Text(cell).wrap(Console(), size)]
+        else:
+            lines = [" " * (size - cell_len(cell.rstrip())) + cell.rstrip()]
+        parts.append((lines or [""])[::step])
+    lines = [
+        "".join(
+            f"  {text}{' ' * (size - cell_len(text))}"
+            for text, size in zip(texts, sizes, strict=True)
+        ).rstrip()
+        for texts in zip_longest(*parts, fillvalue="")
+    ]
+    return lines[::step]
 
 
 def _wrap_text(text: str, width: int) -> list[str]:

@@ -8,6 +8,7 @@ have; how many is said.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -21,12 +22,16 @@ from cbobench.errors import Misuse, show, words_of
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, gather, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_fair_notes, refuse_lacks
-from cbobench.report.quantities import UNREACHED, fill_unreached, join_labels, restore_infinite
+from cbobench.report.notes import collect_notes, refuse_untestable
+from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.numbers import describe_median_interval, format_interval
-from cbobench.report.tables.table import Marked, TextTable
+from cbobench.report.tables.table import (
+    Marked,
+    TextTable,
+    describe_median_interval,
+    format_interval,
+)
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import (
     SIGNIFICANT,
@@ -42,8 +47,16 @@ from cbobench.stats.paired_tests import (
 from cbobench.words import count_noun, list_names
 
 ALL = "all problems"
-MOST_ROWS = 10  # of problems, below those over all problems
 SUMMED = ("n", "expected", "wins", "ties", "losses")
+NUMBERS = {
+    "n": 0,
+    "median difference": 0,
+    "mean difference": 4,
+    "p (Holm)": 2,
+    "effect": 3,
+    "w/t/l": 1,
+}
+"""Columns of numbers, and in what order they are taken as long as they fit."""
 POOLED = (
     f"{ALL}: ranks of each problem's differences, summed; Holm over these rows of a metric; better "
     "on: problems with an effect above 0"
@@ -71,38 +84,29 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     finite distance, so that two such seeds are a tie. Median, test, effect and wins count it (the
     median may then be infinite); the mean cannot.
     """
-    _, rows, reference_rows = np.intersect1d(
-        group.seeds, reference.seeds, assume_unique=True, return_indices=True
-    )
-    a, b = group.values(quantity)[rows], reference.values(quantity)[reference_rows]
-    is_defined = ~(np.isnan(a) | np.isnan(b))
-    better, left, right = quantity.better or "lower", a[is_defined], b[is_defined]
+    worse = align_seeds([group, reference], quantity)
+    worse = worse[:, ~np.isnan(worse).any(axis=0)]
+    is_lost = np.isinf(worse).any(axis=0)
+    left, right = -quantity.sign * place_lost(worse)
+    better = quantity.better or "lower"
     statistics = difference(left, right, better)
-    defined = len(left)
-    if quantity.censored and not is_defined.all():
-        values = np.concatenate([a, b])
-        values = values[~np.isnan(values)]
-        # if none ever got there: all are ties
-        least, most = (values.min(), values.max()) if len(values) else (0.0, 0.0)
-        beyond = most - least + 1
-        never = least - beyond if quantity.better == "higher" else most + beyond
-        left, right = np.where(np.isnan(a), never, a), np.where(np.isnan(b), never, b)
-        means = {name: getattr(statistics, name) for name in ("mean", "mean_low", "mean_high")}
+    if is_lost.any():
+        reached = difference(left[~is_lost], right[~is_lost], better)
         # A lost seed is infinitely far: the distance within the values would make the median look
         # finite.
-        far = np.where(is_defined, left - right, np.sign(left - right) * UNREACHED)
-        median, low, high = (
-            float(restore_infinite(end)) for end in (np.median(far), *interval(far, "median"))
+        far = np.where(is_lost, np.sign(left - right) * UNREACHED, left - right)
+        low, high = interval(far, "median")
+        statistics = replace(
+            statistics,
+            mean=reached.mean,
+            mean_low=reached.mean_low,
+            mean_high=reached.mean_high,
+            median=float(restore_infinite(np.median(far))),
+            median_low=float(restore_infinite(low)),
+            median_high=float(restore_infinite(high)),
         )
-        statistics = difference(left, right, better)
-        statistics = replace(statistics, **means, median=median, median_low=low, median_high=high)
     apart = quantity.sign * (left - right)
-    return asdict(statistics) | {"defined": defined, "apart": apart}
-
-
-def _common_seeds(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the seeds that are in both; nearly always they are the same."""
-    return left if np.array_equal(left, right) else np.intersect1d(left, right)
+    return asdict(statistics) | {"defined": int((~is_lost).sum()), "apart": apart}
 
 
 def find_best(groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]) -> Group | None:
@@ -121,17 +125,16 @@ def score_groups(
     nothing is defined there are left out.
     """
     held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
-    common = reduce(_common_seeds, [*held, *judges]) if held else np.array([], dtype=np.int64)
+    common = reduce(np.intersect1d, [*held, *judges]) if held else ()
     scores: dict[Group, tuple[float, float]] = {}
     for group in groups:
         values = group.values(quantity)
-        if len(common) and not np.array_equal(group.seeds, common):
-            shared = np.isin(group.seeds, common)
-            values = values[shared] if shared.sum() == len(common) else values
-        ordered, defined = fill_unreached(values, quantity), values[~np.isnan(values)]
+        if len(common):
+            values = values[np.isin(group.seeds, common)]
+        defined = values[~np.isnan(values)]
         if len(defined):
-            middles = np.median(ordered), defined.mean()
-            scores[group] = -quantity.sign * middles[0], -quantity.sign * middles[1]
+            median = np.median(fill_unreached(values, quantity))
+            scores[group] = -quantity.sign * median, -quantity.sign * defined.mean()
     return scores
 
 
@@ -143,14 +146,12 @@ class BestMarks:
         best: per quantity, the best ones.
         unbeaten: likewise, those that no other is significantly better than; the best are among
             them.
-        blocks: the smallest n and expected of the comparisons behind it, where a seed is missing.
         undecidable: the comparisons of a method of which none could come out with so few seeds, of
             the method with the most; 0 where all methods have one that could.
     """
 
     best: dict[str, set[Group]]
     unbeaten: dict[str, set[Group]]
-    blocks: tuple[int, int] | None
     undecidable: int
 
 
@@ -161,27 +162,23 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     A method whose seeds are too few for any of its comparisons to come out is not marked: nothing
     is known of it.
     """
-    best, unbeaten = ({quantity.name: set[Group]() for quantity in quantities} for _ in range(2))
-    incomplete: list[tuple[int, int]] = []
+    best: dict[str, set[Group]] = {quantity.name: set() for quantity in quantities}
+    unbeaten: dict[str, set[Group]] = {quantity.name: set() for quantity in quantities}
     undecidable = 0
     for quantity in quantities:
         for arena_groups in group_by_arena(groups) if quantity.better else ():
             rivals = [group for group in arena_groups if np.isfinite(group.values(quantity)).any()]
             if len(rivals) < 2:
                 continue
-            p, counts = compare_sides(align_seeds(rivals, quantity))
-            beaten, is_judged = find_beaten(p, counts)
-            undecidable = max(undecidable, 0 if is_judged.all() else len(rivals) - 1)
-            expected = np.array([group.expected for group in rivals])
-            expected = np.maximum(expected[:, None], expected)
-            is_short = np.triu(counts < expected, 1)
-            incomplete += zip(counts[is_short].tolist(), expected[is_short].tolist(), strict=True)
+            beaten, is_judged = find_beaten(*_compare_rivals(rivals, quantity))
+            if not is_judged.all():
+                undecidable = max(undecidable, len(rivals) - 1)
+            # The best of those that nothing beats, and its equals.
             kept = {rivals[i] for i in np.flatnonzero(is_judged & ~beaten)}
+            scores = {g: score for g, score in score_groups(rivals, quantity).items() if g in kept}
             unbeaten[quantity.name] |= kept
-            scores = [(g, s) for g, s in score_groups(rivals, quantity).items() if g in kept]
-            least = min((score for _, score in scores), default=None)
-            best[quantity.name] |= {group for group, score in scores if score == least}
-    return BestMarks(best, unbeaten, min(incomplete, default=None), undecidable)
+            best[quantity.name] |= {g for g in scores if scores[g] == min(scores.values())}
+    return BestMarks(best, unbeaten, undecidable)
 
 
 def describe_winners(selection: Selection) -> str:
@@ -195,8 +192,8 @@ def describe_winners(selection: Selection) -> str:
     problems = {group.problem for group in selection.groups}
     if quantity.better is None or len(problems) < len(selection.arenas):
         return ""
-    winners: list[Group | None] = []
-    can_be_told = False
+    winners: list[tuple[str, str]] = []
+    told = missed = False
     for arena_groups in selection.arenas:
         # It takes part with a value, or with good cells that never got to one.
         rivals = [
@@ -204,39 +201,49 @@ def describe_winners(selection: Selection) -> str:
             for group in arena_groups
             if (group.n if quantity.censored else np.isfinite(group.values(quantity)).any())
         ]
-        is_lacking = (arena_groups[0].arena, quantity.name) in selection.lacks
-        if is_lacking or len(rivals) < 2:
+        if (arena_groups[0].arena, quantity.name) in selection.lacks or len(rivals) < 2:
             continue
-        winner, could_be_told = find_winner(*compare_sides(align_seeds(rivals, quantity)))
-        can_be_told |= could_be_told
-        winners.append(None if winner is None else rivals[winner])
-    if not can_be_told:
+        winner, could_be_told = find_winner(*_compare_rivals(rivals, quantity))
+        told |= could_be_told
+        if winner is None:
+            missed = True
+        else:
+            winners.append((rivals[winner].algorithm_label, rivals[winner].problem_label))
+    if not told:
         return ""
-    places = gather((best.algorithm_label, best.problem_label) for best in winners if best)
-    if not places:
+    if not winners:
         return f"{quantity.symbol}: {NO_WINNER}"
-    named = "; ".join(f"{label} is best on {list_names(on)}" for label, on in places.items())
-    line = f"{quantity.symbol}: {named} (every other method is significantly worse)"
-    return line + f"; elsewhere {NO_WINNER}" * (None in winners)
+    named = [f"{label} is best on {list_names(on)}" for label, on in gather(winners).items()]
+    line = f"{quantity.symbol}: {'; '.join(named)} (every other method is significantly worse)"
+    return f"{line}; elsewhere {NO_WINNER}" if missed else line
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:
-    """The values of some groups by seed, (groups, seeds), higher is worse; NaN where a group has
-    none.
-
-    What never got there is worse than any value, by a finite distance, as in `pair_difference`.
+    """The values of some groups by seed, (groups, seeds), higher is worse; infinite where a seed
+    never got there, NaN where a group has no such seed, or no value.
     """
     seeds = reduce(np.union1d, [group.seeds for group in groups])
-    held = [-quantity.sign * group.values(quantity) for group in groups]
-    if quantity.censored:
-        known = np.concatenate(held)
-        known = known[~np.isnan(known)]
-        never = 2 * known.max() - known.min() + 1 if len(known) else 0.0
-        held = [np.where(np.isnan(values), never, values) for values in held]
     aligned = np.full((len(groups), len(seeds)), np.nan)
-    for row, group, values in zip(aligned, groups, held, strict=True):
+    for row, group in zip(aligned, groups, strict=True):
+        values = -quantity.sign * group.values(quantity)
+        if quantity.censored:
+            values[np.isnan(values)] = np.inf
         row[np.searchsorted(seeds, group.seeds)] = values
     return aligned
+
+
+def place_lost(worse: Array) -> Array:
+    """Values of `align_seeds` in which what never got there is worse than any, by a finite
+    distance.
+    """
+    known = worse[np.isfinite(worse)]
+    never = 2 * known.max() - known.min() + 1 if len(known) else 0.0
+    return np.where(np.isinf(worse), never, worse)
+
+
+def _compare_rivals(rivals: list[Group], quantity: Metric) -> tuple[Array, NDArray[np.int64]]:
+    """The p-values and counts of every two of some groups (see `compare_sides`)."""
+    return compare_sides(place_lost(align_seeds(rivals, quantity)))
 
 
 def select_paired(groups: list[Group], titles: Sequence[str] | None) -> list[Group]:
@@ -266,14 +273,14 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
     titles = None
     if against is not None:
         titles = [find_algorithm(selection.run, word) for word in words_of("against", against)]
-    notes = collect_fair_notes(selection, select_paired(selection.groups, titles), "paired")
-    refuse_lacks(selection)
+    compared = select_paired(selection.groups, titles)
+    refuse_untestable(selection, compared)
     frame = differences(selection, titles)
     if frame.empty:
         raise Misuse(
             f"{selection.run} holds no two algorithms with values on one problem: nothing to pair"
         )
-    pooled = _pool_rows(frame) if titles is not None else []
+    pooled = pd.DataFrame() if titles is None else _pool_rows(frame)
     frame = frame.drop(columns="apart")
     if selection.by == "algorithm":
         order = list(dict.fromkeys(group.algorithm for group in selection.groups))
@@ -281,22 +288,20 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
             "algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True
         )
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
+    lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family)]
     undecidable = _describe_undecidable(frame)
-    lines = [
-        PAIRED.format(around=describe_median_interval(frame["n"]), family=family),
-        *(f"problem by problem {line}" if pooled else line for line in undecidable),
-    ]
-    shown: list[int] = []
-    if pooled:
+    if pooled.empty:
+        lines.append(undecidable)
+    else:
+        if undecidable:
+            lines.append(f"problem by problem {undecidable}")
         lines.append(POOLED)
-        first = frame["p_holm"].sort_values(kind="stable").index[:MOST_ROWS]
-        shown = [*range(len(pooled)), *(len(pooled) + i for i in sorted(first))]
         columns = [*frame, "better_on", "worse_on"]
-        frame = pd.DataFrame([*pooled, *frame.to_dict("records")], columns=columns)
+        frame = pd.concat([pooled, frame], ignore_index=True)[columns]
         frame = frame.astype(dict.fromkeys(("horizon", "better_on", "worse_on"), "Int64"))
-    table = render_differences(frame, selection, "\n".join(lines))
-    table = replace(table, shown=shown if len(shown) < len(frame) else ())
-    return Comparison(frame, table.with_note(notes), unplayable=selection.unplayable)
+    table = render_differences(frame, selection, "\n".join(filter(None, lines)))
+    table = table.with_note(collect_notes(selection, compared))
+    return Comparison(frame, table, unplayable=selection.unplayable)
 
 
 def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd.DataFrame:
@@ -308,36 +313,37 @@ def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd
         adjusted over all rows of a quantity (and of a horizon, where a problem has several).
     """
     rows = []
-    for arena_groups in selection.arenas:
-        for quantity in selection.shown:
-            if (arena_groups[0].arena, quantity.name) in selection.lacks:
-                continue  # nothing could be reached, so that equal seeds would be no tie
-            named = [g for g in arena_groups if titles is None or g.algorithm in titles]
-            reference = find_best(named, quantity)
-            for group in arena_groups:
-                if titles and named:
-                    # The best of some is chosen on the seeds on which it is judged. One that is
-                    # named is compared with even where it never got anywhere.
-                    reference = find_best(named, quantity, group.seeds) or named[0]
-                if reference is None or group is reference:
-                    continue
-                row = {
-                    "problem": group.problem,
-                    "problem_label": group.problem_label,
-                    "horizon": group.horizon,
-                    "metric": quantity.name,
-                    "algorithm": group.algorithm,
-                    "algorithm_label": group.algorithm_label,
-                    "against": reference.algorithm,
-                    "against_label": reference.algorithm_label,
-                    "expected": max(group.expected, reference.expected),
-                }
-                rows.append(row | pair_difference(group, reference, quantity))
-    frame = pd.DataFrame(rows)
-    if rows:
-        families = frame.groupby(_name_family(frame), sort=False)["p"]
-        frame["p_holm"] = families.transform(lambda p: holm(p.to_numpy()))
-    return frame
+    for arena_groups, quantity in itertools.product(selection.arenas, selection.shown):
+        if (arena_groups[0].arena, quantity.name) in selection.lacks:
+            continue  # nothing could be reached, so that equal seeds would be no tie
+        named = [g for g in arena_groups if titles is None or g.algorithm in titles]
+        reference = find_best(named, quantity)
+        for group in arena_groups:
+            if titles and named:
+                # The best of some is chosen on the seeds on which it is judged. One that is
+                # named is compared with even where it never got anywhere.
+                reference = find_best(named, quantity, group.seeds) or named[0]
+            if reference is None or group is reference:
+                continue
+            row = {
+                "problem": group.problem,
+                "problem_label": group.problem_label,
+                "horizon": group.horizon,
+                "metric": quantity.name,
+                "algorithm": group.algorithm,
+                "algorithm_label": group.algorithm_label,
+                "against": reference.algorithm,
+                "against_label": reference.algorithm_label,
+                "expected": max(group.expected, reference.expected),
+            }
+            rows.append(row | pair_difference(group, reference, quantity))
+    return adjust(pd.DataFrame(rows)) if rows else pd.DataFrame()
+
+
+def adjust(tests: pd.DataFrame) -> pd.DataFrame:
+    """Tests with `p_holm`, adjusted within each family."""
+    families = tests.groupby(_name_family(tests), sort=False, dropna=False)["p"]
+    return tests.assign(p_holm=families.transform(lambda p: holm(p.to_numpy())))
 
 
 def _name_family(frame: pd.DataFrame) -> list[str]:
@@ -348,62 +354,57 @@ def _name_family(frame: pd.DataFrame) -> list[str]:
     return ["metric", "horizon"] if several else ["metric"]
 
 
-def pool_problems(tests: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
+def pool_problems(tests: pd.DataFrame) -> list[dict[str, Any]]:
     """A row per algorithm and metric that has rows of several problems, with the test whose strata
     these are (see `signed_rank`), and `parts`, the rows behind it.
 
     Args:
-        tests: rows with `apart` (see `pair_difference`).
+        tests: rows with `apart` (see `pair_difference`); may be none.
     """
-    problems: dict[tuple[str, str], dict[str, Mapping[Any, Any]]] = {}
-    for row in tests:
-        rows_by_problem = problems.setdefault((row["algorithm"], row["metric"]), {})
-        longest = rows_by_problem.get(row["problem"], row)
-        # Two horizons of one play are no two problems: the longer one counts.
-        if row["horizon"] >= longest["horizon"]:
-            rows_by_problem[row["problem"]] = row
     rows = []
-    for (algorithm, metric), rows_by_problem in problems.items():
-        if len(parts := list(rows_by_problem.values())) > 1:
-            p, effect = signed_rank(*(row["apart"] for row in parts))
-            horizon, *others = {row["horizon"] for row in parts}
-            row = {
-                "problem": None,
-                "problem_label": ALL,
-                "algorithm": algorithm,
-                "metric": metric,
-                "horizon": None if others else horizon,
-                "algorithm_label": parts[0]["algorithm_label"],
-                "parts": parts,
-                **{name: sum(row[name] for row in parts) for name in SUMMED},
-                "p": p,
-                "effect": effect,
-            }
-            rows.append(row)
+    for (algorithm, metric), parts in (
+        tests.groupby(["algorithm", "metric"], sort=False) if len(tests) else ()
+    ):
+        # Two horizons of one play are no two problems: the longer one counts.
+        longest = parts.groupby("problem", sort=False)["horizon"].transform("max")
+        parts = parts[parts["horizon"] == longest]
+        if len(parts) < 2:
+            continue
+        p, effect = signed_rank(*parts["apart"])
+        horizons = parts["horizon"].unique()
+        row: dict[str, Any] = {
+            "problem": None,
+            "problem_label": ALL,
+            "algorithm": algorithm,
+            "metric": metric,
+            "horizon": horizons[0] if len(horizons) == 1 else None,
+            "algorithm_label": parts["algorithm_label"].iloc[0],
+            "parts": parts.to_dict("records"),
+            "p": p,
+            "effect": effect,
+        }
+        for name in SUMMED:
+            row[name] = parts[name].sum()
+        rows.append(row)
     return rows
 
 
-def _pool_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _pool_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of `differences` over all problems; those of a metric are a family of tests. One of
     several references has rows only where it is not the best of them, and no such row.
     """
     is_rival = ~frame["algorithm"].isin(frame["against"])
-    rows = pool_problems(frame[is_rival & (frame["n"] > 0)].to_dict("records"))
+    rows = pool_problems(frame[is_rival & (frame["n"] > 0)])
     for row in rows:
-        parts = row.pop("parts")
+        parts = pd.DataFrame(row.pop("parts"))
         # Problems without a common seed count, too.
         rival = (frame["algorithm"] == row["algorithm"]) & (frame["metric"] == row["metric"])
-        row |= {
-            "expected": frame[rival].drop_duplicates("problem")["expected"].sum(),
-            "defined": sum(part["defined"] for part in parts),
-            "against_label": " or ".join(dict.fromkeys(part["against_label"] for part in parts)),
-            "better_on": sum(part["effect"] > 0 for part in parts),
-            "worse_on": sum(part["effect"] < 0 for part in parts),
-        }
-    for family in gather((row["metric"], row) for row in rows).values():
-        for row, p in zip(family, holm([row["p"] for row in family]).tolist(), strict=True):
-            row["p_holm"] = p
-    return rows
+        row["expected"] = frame[rival].drop_duplicates("problem")["expected"].sum()
+        row["defined"] = parts["defined"].sum()
+        row["against_label"] = " or ".join(parts["against_label"].unique())
+        row["better_on"] = (parts["effect"] > 0).sum()
+        row["worse_on"] = (parts["effect"] < 0).sum()
+    return adjust(pd.DataFrame(rows)) if rows else pd.DataFrame()
 
 
 def describe_need(
@@ -419,14 +420,16 @@ def describe_need(
     )
 
 
-def _describe_undecidable(frame: pd.DataFrame) -> list[str]:
+def _describe_undecidable(frame: pd.DataFrame) -> str:
     """A line where no difference of some metric could be significant, whatever its signs."""
-    families = [rows["n"] for _, rows in frame[frame["n"] > 0].groupby(_name_family(frame))]
-    most = max((len(n) for n in families if not decidable(int(n.max()), len(n))), default=0)
-    return [
-        f"too few seeds for any difference to be significant: {describe_need(most)}, there are "
-        f"{frame['n'].max()}"
-    ] * (most > 0)
+    tests = frame[frame["n"] > 0].groupby(_name_family(frame))["n"]
+    sizes = [len(n) for _, n in tests if not decidable(int(n.max()), len(n))]
+    if not sizes:
+        return ""
+    need = describe_need(max(sizes))
+    return (
+        f"too few seeds for any difference to be significant: {need}, there are {frame['n'].max()}"
+    )
 
 
 def find_algorithm(run: Run, word: str) -> str:
@@ -435,14 +438,13 @@ def find_algorithm(run: Run, word: str) -> str:
     Raises:
         Misuse: none of that name, or several.
     """
-    title, *others = run.titles("algorithm", word)
-    if others:
-        titles = [title, *others]
+    titles = run.titles("algorithm", word)
+    if len(titles) > 1:
         raise Misuse(
             f"{show(word)} names {len(titles)} algorithms of this run; give one of: "
             f"{', '.join(titles)}"
         )
-    return title
+    return titles[0]
 
 
 def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> TextTable:
@@ -450,56 +452,41 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     it.
     """
     quantities = {quantity.name: quantity for quantity in selection.shown}
-    rows = frame.to_dict("records")
-    columns = {"problem": [*frame["problem_label"]]}
-    if frame["horizon"].nunique() > 1:
-        columns["T"] = ["–" if pd.isna(t) else str(t) for t in frame["horizon"]]
     metrics = frame["metric"].unique()
-    if len(metrics) > 1:
-        columns["metric"] = [quantities[name].symbol for name in frame["metric"]]
-    algorithms = {"algorithm": [*frame["algorithm_label"]]}
-    columns = algorithms | columns if selection.by == "algorithm" else columns | algorithms
-    columns["against"] = [*frame["against_label"]]
-    left = len(columns)
-    columns |= {
-        "n": [f"{row['n']}/{row['expected']}" for row in rows],
-        "median difference": [_format_difference(row) for row in rows],
-        "mean difference": [
-            format_interval(row["mean"], row["mean_low"], row["mean_high"]) for row in rows
-        ],
-        "p (Holm)": [format_p(p) for p in frame["p_holm"]],
-        "effect": ["–" if np.isnan(effect) else f"{effect:+.2f}" for effect in frame["effect"]],
-        "w/t/l": [f"{row['wins']}/{row['ties']}/{row['losses']}" for row in rows],
-    }
+    words = ["problem", "T", "metric", "algorithm", "against"]
+    if selection.by == "algorithm":
+        words = ["algorithm", "problem", "T", "metric", "against"]
+    if len(metrics) == 1:
+        words.remove("metric")
+    if frame["horizon"].nunique() < 2:
+        words.remove("T")
+    rows = []
+    for row in frame.to_dict("records"):
+        cells = {
+            "problem": row["problem_label"],
+            "T": "–" if pd.isna(row["horizon"]) else f"{row['horizon']}",
+            "metric": quantities[row["metric"]].symbol,
+            "algorithm": row["algorithm_label"],
+            "against": row["against_label"],
+            "n": f"{row['n']}/{row['expected']}",
+            "median difference": _format_difference(row),
+            "mean difference": format_interval(row["mean"], row["mean_low"], row["mean_high"]),
+            "p (Holm)": format_p(row["p_holm"]),
+            "effect": "–" if np.isnan(row["effect"]) else f"{row['effect']:+.2f}",
+            "w/t/l": f"{row['wins']}/{row['ties']}/{row['losses']}",
+        }
+        rows.append([cells[name] for name in (*words, *NUMBERS)])
     heading = f"{selection.title}: paired differences"
     if len(metrics) == 1:
         only = quantities[metrics[0]]
         heading += f", {only.label.removesuffix(only.symbol).strip()} ({only.symbol})"
-    heading += selection.units
-    weights = [0] * (left + 2) + [4, 2, 3, 1]
     return TextTable(
-        [*columns],
-        list(zip(*columns.values(), strict=True)),
-        heading,
-        note,
-        left=left,
-        weights=weights,
-        caption=_write_caption(frame, selection),
-    )
-
-
-def _write_caption(frame: pd.DataFrame, selection: Selection) -> str:
-    """Two sentences for a paper: what the differences are of, and what their columns mean."""
-    quantities = [q for q in selection.shown if q.name in set(frame["metric"])]
-    rival, *others = frame["against_label"].unique()
-    around, least, most = describe_median_interval(frame["n"]), min(frame["n"]), max(frame["n"])
-    seeds = f"{least} to " * (least < most) + count_noun(most, "seed")
-    return (
-        f"{join_labels(quantities)}: differences to {'the method beside it' if others else rival}, "
-        f"paired by seed, median [{around}] "
-        f"over {seeds}. †: significant at 5 % (p: Wilcoxon's signed-rank test, Holm over the rows "
-        "of a metric); effect: 1 where better in every seed, -1 where worse; w/t/l: seeds in which "
-        "it is better, equal, worse."
+        [*words, *NUMBERS],
+        rows,
+        title=heading + selection.units,
+        note=note,
+        left=len(words),
+        weights=[*[0] * len(words), *NUMBERS.values()],
     )
 
 
@@ -507,14 +494,16 @@ def _format_difference(row: Mapping[Any, Any]) -> str:
     """A median difference with its mark, and in how many seeds both are defined where that is not
     all.
     """
+    text = format_interval(row["median"], row["median_low"], row["median_high"])
+    if row["defined"] < row["n"]:
+        text += f" {row['defined']}/{row['n']}"
     if pd.isna(row["problem"]):
         text = f"better on {row['better_on']}, worse on {row['worse_on']}"
-    else:
-        text = format_interval(row["median"], row["median_low"], row["median_high"])
-        text += f" {row['defined']}/{row['n']}" * (row["defined"] < row["n"])
     return Marked(text) if row["p_holm"] < SIGNIFICANT else text
 
 
 def format_p(p: float) -> str:
     """A p-value: three decimals, or that it is below 0.001."""
-    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    if np.isnan(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -10,13 +10,12 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, group_by, group_by_arena
-from cbobench.report.notes import collect_fair_notes, refuse_lacks
+from cbobench.report.notes import collect_notes, refuse_untestable
 from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.numbers import format_number
 from cbobench.report.tables.paired import describe_need
-from cbobench.report.tables.table import BEST, Best, Marked, TextTable
+from cbobench.report.tables.table import BEST, Best, Marked, TextTable, format_number
 from cbobench.stats import paired_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
@@ -38,8 +37,7 @@ def rank_algorithms(selection: Selection) -> Comparison:
             ranked.
     """
     groups = selection.groups
-    notes = collect_fair_notes(selection, groups, "ranks")
-    refuse_lacks(selection)
+    refuse_untestable(selection, groups)
     labels, gaps = _find_common_algorithms(selection)
     if len(labels) < 2:
         lacking = f", which these lack: {gaps}" if gaps else ""
@@ -110,7 +108,9 @@ def rank_algorithms(selection: Selection) -> Comparison:
         note += f"\nleft out, as they lack good cells on some problems: {gaps}"
     columns = ["algorithm", *(quantity.symbol for quantity in selection.shown)]
     title, weights = f"{selection.title}: ranks", [0, *range(len(columns) - 1)]
-    table = TextTable(columns, table_rows, title, note, left=1, weights=weights).with_note(notes)
+    table = TextTable(columns, table_rows, title, note, left=1, weights=weights).with_note(
+        collect_notes(selection, groups)
+    )
     return Comparison(pd.DataFrame(rows), table, unplayable=selection.unplayable)
 
 

@@ -14,16 +14,9 @@ from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, gather
 from cbobench.report.load import RunLike
 from cbobench.report.notes import collect_notes
-from cbobench.report.quantities import fill_unreached, join_labels, restore_infinite
+from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import MEAN, Comparison
-from cbobench.report.tables.numbers import (
-    describe_median_interval,
-    find_gap,
-    format_beside,
-    format_interval,
-    format_number,
-)
 from cbobench.report.tables.paired import (
     BestMarks,
     describe_need,
@@ -31,7 +24,17 @@ from cbobench.report.tables.paired import (
     mark_best,
     select_paired,
 )
-from cbobench.report.tables.table import BEST, Best, Marked, TextTable
+from cbobench.report.tables.table import (
+    BEST,
+    Best,
+    Marked,
+    TextTable,
+    describe_median_interval,
+    find_gap,
+    format_beside,
+    format_interval,
+    format_number,
+)
 from cbobench.stats.intervals import interval
 from cbobench.words import count_noun
 
@@ -211,27 +214,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
         title,
         "\n".join(filter(None, lines)),
         brief=brief,
-        caption=_write_caption(selection, marks, has_lost),
     )
     return Comparison(frame, table, unplayable=selection.unplayable)
-
-
-def _write_caption(selection: Selection, marks: BestMarks, has_lost: bool) -> str:
-    """Two sentences for a paper: what the numbers are of, and what their marks mean."""
-    groups = selection.groups
-    problem, *others = {group.problem_label for group in groups}
-    place = "" if others else f" on {problem}"
-    horizon, *more = {group.horizon for group in groups}
-    rounds = "" if more else f" after {horizon:,} rounds"
-    around = describe_median_interval({group.n for group in groups})
-    units = f" ({selection.units.removeprefix('; ')})" * bool(selection.units)
-    first = f"{join_labels(selection.columns)}{place}{rounds}{units}"
-    marked = ["Bold: best; †: no method is significantly better (Wilcoxon, Holm, 5 %)"]
-    counts = ["k/n: in k of n seeds there was one, the others count as worst"]
-    second = "; ".join(marked * any(marks.unbeaten.values()) + counts * has_lost)
-    return f"{first}: median [{around}] over {count_seeds(groups)}." + (
-        f" {second[0].upper()}{second[1:]}." if second else ""
-    )
 
 
 def count_seeds(groups: Sequence[Group]) -> str:
@@ -285,9 +269,9 @@ def _describe_entry(
     }
     parts = [ONE if max(counts) == 1 else ABOUT.format(around=describe_median_interval(counted))]
     if any(marks.unbeaten.values()):
-        suffix = " on the seeds that both have, at least {}/{}"
-        parts.append(MARKED + (suffix.format(*marks.blocks) if marks.blocks else ""))
-    parts += [NEVER] * has_lost
+        parts.append(MARKED)
+    if has_lost:
+        parts.append(NEVER)
     if 1 in counts and max(counts) > 1:
         parts.append("one seed has no interval")
     return "; ".join(parts)

@@ -1,13 +1,21 @@
-"""A table of strings, its cells and its note: what every format renders."""
+"""A table of strings, its cells and its note: what every format renders; and how numbers are
+written in it, in so many digits that what differs is seen, and intervals to the place of their
+width.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 BEST = "*best*"  # what a note says of `Best` cells, as a terminal shows them
 INTERVAL = re.compile(r" \[[^]]*\]")  # after a median
+
+LONG = 6  # digits beside a power of ten; numbers with more are written out
+ROUNDED = 1e-9  # of numbers: those that differ by less are one
 
 
 class Marked(str):
@@ -36,8 +44,6 @@ class TextTable:
             out, nor is any column where there are none.
         folded: whether the first column is in lines of its own, above the rows that share it.
         brief: columns that may be shown without intervals, by position; the first gives way first.
-        shown: positions of the rows that a terminal shows; all where there are none.
-        caption: what stands with it in a paper; by default its title and the note's first line.
     """
 
     columns: Sequence[str]
@@ -48,8 +54,6 @@ class TextTable:
     weights: Sequence[int] = ()
     folded: bool = False
     brief: Sequence[int] = ()
-    caption: str = ""
-    shown: Sequence[int] = ()
 
     def with_note(self, sentences: Sequence[str]) -> TextTable:
         """The table with one more line below it."""
@@ -97,3 +101,133 @@ def explain_bold(note: str) -> str:
     """
     first_line, *other_lines = note.split("\n")
     return "\n".join([first_line.replace(BEST, "bold: best"), *other_lines])
+
+
+def find_gap(values: Iterable[float]) -> float:
+    """The smallest difference between finite numbers that are not one but for rounding; 0 where
+    there is none.
+    """
+    finite = sorted(value for value in values if value is not None and math.isfinite(value))
+    most = max(map(abs, finite), default=0.0)
+    gaps = [high - low for low, high in pairwise(finite)]
+    gap = min((gap for gap in gaps if gap > ROUNDED * most), default=0.0)
+    return float(f"{gap:.6g}")  # 0.1, not 0.0999999
+
+
+def format_number(value: float, is_count: bool = False, apart: float = 0.0) -> str:
+    """A number with four significant digits at most, or a dash for none.
+
+    Args:
+        is_count: whether it is a count, or the middle of two counts: 0.5, not 0.5000.
+        apart: a difference to others that is to be seen, even if that takes more digits (see
+            `find_gap`).
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if value == 0:
+        return "0"
+    if is_count and 2 * value == int(2 * value):
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+    exponent, digits = _find_exponent(value), 0
+    decimals = 3 - exponent
+    if apart > ROUNDED * abs(value):
+        digits = exponent - _find_exponent(apart) + 1
+    if not 1e-3 <= abs(value) < 1e6 and digits <= LONG:
+        return f"{value:.{max(digits, 3) - 1}e}"
+    if digits > 4:
+        decimals = -_find_exponent(apart)
+    return f"{value:,.{max(0, decimals)}f}"
+
+
+def format_interval(
+    middle: float, low: float, high: float, is_count: bool = False, apart: float = 0.0
+) -> str:
+    """middle [low, high], to the place of two significant digits of half its width, or of four of
+    the middle.
+
+    More of the middle are shown where `apart` (see `format_number`) takes more, and the width from
+    a million on.
+    """
+    if math.isnan(low) or math.isnan(high) or math.isinf(middle):
+        return format_number(middle, is_count, apart)
+    ends = (middle, low, high)
+    are_counts = all(2 * end == int(2 * end) for end in ends if math.isfinite(end))
+    decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
+    texts = []
+    for end in ends:
+        if end == 0 or math.isinf(end) or (is_count and are_counts):
+            text = format_number(end, is_count)
+        elif digits:
+            text = f"{end:.{digits - 1}e}"
+        elif low < 0 or round(end, decimals) or end < 0:
+            text = f"{end:,.{decimals}f}"
+        else:
+            text = f"{end:.1e}" if end < 1e-3 else f"{end:.2g}"
+        texts.append(text.removeprefix("-") if set(text) <= set("-0.") else text)  # no -0
+    return f"{texts[0]} [{texts[1]}, {texts[2]}]"
+
+
+def format_beside(
+    value: float, middle: float, low: float, high: float, is_count: bool = False, apart: float = 0.0
+) -> str:
+    """A number beside a `format_interval`, such as a mean: to the same place, with two to four
+    digits of its own.
+    """
+    if not value or not math.isfinite(value) or math.isnan(low + high) or math.isinf(middle):
+        return format_number(value, is_count, apart)
+    if abs(value) >= 1e6:
+        gap = find_gap([middle, low, high]) if abs(middle) >= 1e6 else 0.0
+        return format_number(value, is_count, gap)
+    decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
+    size = _find_exponent(value)
+    extra = max(0, decimals + _find_exponent(middle) - 3) if middle else 0
+    decimals = max(min(decimals, 3 + extra - size), 1 - size, 0)
+    if digits or decimals > 4 + extra:
+        return f"{value:.{max(digits, 2) - 1}e}"
+    return f"{value:,.{decimals}f}"
+
+
+def _find_decimal_place(
+    middle: float, low: float, high: float, is_count: bool, apart: float
+) -> tuple[int, int]:
+    """Decimals of an entry, and the digits that it has as a power of ten; 0 where it is written
+    without.
+    """
+    ends = [end for end in (low, high) if math.isfinite(end)]
+    half = (high - low) / 2 if len(ends) == 2 else abs(middle - ends[0]) if ends else 0.0
+    most = max(map(abs, (middle, *ends)))
+    differences = [
+        size for size in (apart, *([2 * half] if most >= 1e6 else ())) if size > ROUNDED * most
+    ]
+    # from which on they are seen
+    place = -_find_exponent(min(differences)) if differences else -999
+    places = [1 - _find_exponent(half)] if half else []
+    if middle:
+        places.append(max(3 - _find_exponent(middle), place))
+    decimals, size = min(places, default=0), _find_exponent(middle or most or 1.0)
+    if most >= 1e6 or (decimals > 4 and abs(middle or most) < 1e-3):
+        digits = min(max(decimals + size + 1, 2), max(3, place + size + 1))
+        if digits <= LONG:
+            return 0, digits
+    return max(0, min(decimals, 1) if is_count else decimals), 0
+
+
+def _find_exponent(value: float) -> int:
+    return math.floor(math.log10(abs(value)))
+
+
+def describe_median_interval(counts: Iterable[int]) -> str:
+    """What stands around medians over so many seeds each: an interval, or their range and what it
+    attains.
+    """
+    from cbobench.stats.intervals import SURE, range_level  # with NumPy, which no other text needs
+
+    several = sorted({n for n in counts if n > 1}, reverse=True)
+    levels = ", ".join(f"{100 * range_level(n):.3g} % for {n}" for n in several if n < SURE)
+    if not levels:
+        return "95 % interval"
+    if several[0] >= SURE:
+        return f"95 % interval, or range below {SURE} seeds: {levels}"
+    return f"range: {levels} seeds"
