@@ -5,7 +5,7 @@ Figures 1a, 1b: average regret and average V⁺ on the pocket; 2a, 2b: with dela
 with functions that change. Each shows the first variant of every method in the suite's order; where
 there are more, a figure of its own shows all. Figures of a suite NAME-fit end in _fit.
 
-python analysis/recipes/guo_zhu_liu_2022.py RUN [OUT]
+cbobench figures RUN --recipe guo_zhu_liu_2022 [--out OUT]
 """
 
 from cbobench.report.figures.figures import Figure, Panel, numbered, problems_named

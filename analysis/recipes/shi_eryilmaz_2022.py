@@ -9,7 +9,7 @@ whether Algorithm 2 (noiseless) or 3 (noisy constraints) is in it.
 They show the first variant of each method, and ADMMBO until where it stops in the paper. Figures of
 a suite NAME-fit end in _fit.
 
-python analysis/recipes/shi_eryilmaz_2022.py RUN [OUT]
+cbobench figures RUN --recipe shi_eryilmaz_2022 [--out OUT]
 """
 
 from cbobench.report.figures.figures import (

@@ -4,7 +4,7 @@ medians with quartiles.
 Of the kind "plane": regret against violation in the end, a figure per problem. Of the kind
 "profile": the performance and the data profile over all problems.
 
-python analysis/recipes/summary.py RUN [OUT]
+cbobench figures RUN --recipe summary [--out OUT]
 """
 
 from collections.abc import Sequence

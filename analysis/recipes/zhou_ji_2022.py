@@ -6,7 +6,7 @@ sensors;
 as in the paper. With independent g regret is that against the best policy, R₊ (eq. 2): against the
 best feasible action it is negative wherever the constraint binds.
 
-python analysis/recipes/zhou_ji_2022.py RUN [OUT]
+cbobench figures RUN --recipe zhou_ji_2022 [--out OUT]
 """
 
 from cbobench.report.figures.figures import Figure, Panel, numbered, problems_named
