@@ -88,11 +88,11 @@ QUICK ?=
 paper-figures: .make/install  ## play all paper suites and draw all their figures
 	$(BIN)/python -m analysis.papers.figures --out $(PAPER)$(if $(QUICK),/quick) $(if $(QUICK),--seeds 5) $(if $(DATA),--data $(DATA))
 
-claims: .make/install  ## from a clean tree play or confirm the next bundle of a paper's suite, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: write reproduction.md and the gallery)
-	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m analysis.papers.play $(ARGS)
+claims: .make/install  ## from a clean tree play or confirm the next bundle of the papers, at most 40 minutes, and commit it (ARGS=--list: what is there; ARGS=--render: test the claims, draw the figures)
+	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m analysis.shards papers $(ARGS)
 
-literature: .make/install  ## from a clean tree play the next shard of the field that is missing, at most 40 minutes, and commit it (ARGS=--list: what is there)
-	$(BIN)/python -m analysis.shards $(ARGS)
+literature: .make/install  ## the same of the field (ARGS=--render: write its pages)
+	$(if $(DATA),CBOBENCH_DATA=$(DATA)) $(BIN)/python -m analysis.shards field $(ARGS)
 
 replay:  ## play drawn published cells again with the libraries that played them (ARGS="--replay 50")
 	$(PYTHON) -m venv build/replay

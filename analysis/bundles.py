@@ -1,41 +1,59 @@
-"""What docs/field's pages say of the shards themselves: by which settings and whose code they were
-played, what that cost, and who confirmed it.
+"""The bundles of published/: what plays each, who played it, whose replay confirmed it, and the
+table of pages on that. `shards.yaml` lists ours; any other was sent by somebody.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.field.groups import plain
+import cbobench
 from analysis.folders import PUBLISHED
 from analysis.markdown import tabulate, wrap
-from analysis.papers.figures import name_commit
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
+from cbobench.results.export import export
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.suite import yamlio
-from cbobench.suite.variants import Variant
 from cbobench.words import count_noun
 
-LISTS = (PUBLISHED / "shards.yaml", PUBLISHED / "papers.yaml")
-CONFIRMED = "confirmed.json"  # beside the bundles
-NEWER = {"cei": "anchored", "scbo": "anew", "furbo": "anew"}  # settings that ours did not yet have
+Shard = Mapping[str, Any]
+LISTED = "shards.yaml"
+CONFIRMED = "confirmed.json"
+
+
+def read_shards(part: str) -> dict[str, Shard]:
+    """What is to be played for a part of the pages, "field" or "papers", by the shard's name."""
+    return dict(yamlio.read(PUBLISHED / LISTED)[part])
+
+
+def bundle_of(name: str) -> Path:
+    """Where a shard is kept."""
+    return PUBLISHED / f"{name}.zip"
+
+
+def list_played(names: Iterable[str]) -> list[Path]:
+    """The bundles of some shards that are there."""
+    return [bundle for bundle in map(bundle_of, names) if bundle.exists()]
+
+
+def find_sent() -> list[Path]:
+    """The bundles that others sent: those that shards.yaml does not name."""
+    parts = yamlio.read(PUBLISHED / LISTED).values()
+    ours = {bundle_of(name) for shards in parts for name in shards}
+    return sorted({*PUBLISHED.glob("*.zip")} - ours)
 
 
 def digest_of(bundle: Path) -> str:
     """The digest of a bundle's bytes, by which it is confirmed."""
     return hashlib.sha256(bundle.read_bytes()).hexdigest()
-
-
-def find_sent() -> list[Path]:
-    """The bundles that others sent: those that neither shards.yaml nor papers.yaml names."""
-    ours = {name for file in LISTS for name in yamlio.read(file)}
-    return [path for path in sorted(PUBLISHED.glob("*.zip")) if path.stem not in ours]
 
 
 def read_about(bundle: Path) -> dict[str, Any]:
@@ -53,66 +71,85 @@ def read_about(bundle: Path) -> dict[str, Any]:
     }
 
 
-def played_variants(runs: Iterable[Run]) -> dict[str, Variant]:
-    """The methods that have cells in some runs, by label."""
-    variants: dict[str, Variant] = {}
-    for run in runs:
-        labels, played = run.record.labels("algorithms"), {*run.cells["algorithm"]}
-        variants |= {
-            plain(labels[title]): variant
-            for title, variant in run.record.variants("algorithms").items()
-            if title in played
-        }
-    return variants
+def is_whole(name: str, shard: Shard) -> bool:
+    """Whether a bundle has all cells of its shard, failed ones included.
 
-
-def describe_play(runs: Sequence[Run]) -> str:
-    """How many evaluations there are, which are the first ones, and how many are chosen at once."""
-    horizons = sorted({grid.horizon for run in runs for grid in run.record.grids})
-    values = [variant.values for variant in played_variants(runs).values()]
-    designs = {item for one in values for item in (one.get("initial design") or {}).items()}
-    under_way = [one["evaluations under way"] for one in values if "evaluations under way" in one]
-    said = f"{' or '.join(map(str, horizons))} evaluations"
-    for kind, count in sorted(designs):
-        said += f", the first {count} a {kind.capitalize()} design"
-    for points in sorted({one["points"] for one in under_way}):
-        said += f", in batches of {points}: a batch is chosen before any of its results is known"
-    return f"{said}."
-
-
-def describe_settings(runs: Sequence[Run]) -> str:
-    """Where methods do not play what their papers and theorems say, or what they play today; empty
-    where they do.
+    The bundle counts what was asked for so far. Methods and seeds that were added since are looked
+    for, too.
     """
-    settings = {name: variant.settings for name, variant in played_variants(runs).items()}
-    scales = sorted({one["beta_scale"] for one in settings.values() if "beta_scale" in one})
-    departures = []
-    if scales and scales != [1.0]:
-        listed = " or ".join(f"{scale:g}" for scale in scales)
-        departures.append(f"every width β is multiplied by {listed} (`beta_scale`)")
-    if any("sup" in (one.get("B"), one.get("G")) for one in settings.values()):
-        departures.append(
-            "B and G are the suprema of |f| and |g| over the box (`sup`), where theorems ask for "
-            "norms"
-        )
-    said = [f"Not by the letter of the papers: {'; '.join(departures)}."] if departures else []
-    by_noise: dict[float, dict[str, None]] = {}
-    for name, one in settings.items():
-        if isinstance(one.get("lam"), int | float):
-            by_noise.setdefault(float(one["lam"]), {})[name.partition("[")[0]] = None
-    for noise, names in sorted(by_noise.items()):
-        listed = ", ".join(f"`{name}`" for name in names)
-        said.append(f"The noise variance λ of the models is set to {noise:g} in {listed}.")
-    for name, one in settings.items():
-        newer = NEWER.get(name.partition("[")[0])
-        if newer and newer not in one:
-            said.append(f"`{name}` was played by code before `{newer}`.")
-        if one.get("anchored") and one.get("lam") not in ("auto", "true"):
-            said.append(
-                f"`{name}` makes no steps to the boundary (`anchored`) here, as its noise is "
-                f"fitted (`lam: {one['lam']}`)."
-            )
-    return " ".join(said)
+    if not bundle_of(name).exists():
+        return False
+    cells = read_about(bundle_of(name))["cells"]
+    manifest = Manifest.read(open_run(bundle_of(name)))
+    try:
+        asked = [manifest.only(pattern).cells.by_pair for pattern in shard.get("only", ())]
+    except Misuse:  # a pattern without a pair was never begun
+        return False
+    has_seeds = all(len(pair) >= shard.get("seeds", 0) for pairs in asked for pair in pairs)
+    return has_seeds and bool(cells["done"] + cells["failed"] >= cells["expected"])
+
+
+def read_content(bundle: Path) -> tuple[Any, ...]:
+    """What a bundle says of every cell that was asked for, whoever played it: how it ended, the
+    digest of its play, and of which rounds it has values.
+    """
+    cells, rounds = cbobench.load_cells(bundle), cbobench.load_rounds(bundle, ["regret"])
+    played = cells[["cell", "status", "digest"]].fillna("").itertuples(index=False, name=None)
+    asked = Manifest.read(open_run(bundle)).cells.ids.tolist()
+    return sorted(asked), sorted(played), sorted({*rounds["t"]})
+
+
+def keep_run(name: str, run: Path, rounds: Sequence[int] | None = None) -> None:
+    """Export what there is of a run, with the curves of some rounds or of the usual ones.
+
+    A bundle that says the same already is left as it is: git keeps every version of it.
+    """
+    bundle = bundle_of(name)
+    with tempfile.TemporaryDirectory() as place:
+        exported = export(run, Path(place) / bundle.name, rounds)
+        new = Path(exported.file)
+        is_known = bundle.exists() and read_content(bundle) == read_content(new)
+        if not is_known:
+            shutil.copyfile(new, bundle)
+            record_digest(name)
+    print(
+        f"{bundle}: {exported.done} of {count_noun(exported.expected, 'cell')}, "
+        f"{exported.size / 1e3:.0f} kB{', as before' if is_known else ''}"
+    )
+
+
+def record_digest(name: str) -> None:
+    """Write the digest of a bundle into its line of shards.yaml."""
+    listed = PUBLISHED / LISTED
+    line = re.compile(rf"^(  {name}: {{.*?)(, sha256: \w+)?}}$", flags=re.M)
+    text = listed.read_text(encoding="utf-8")
+    said = rf"\1, sha256: {digest_of(bundle_of(name))}}}"
+    listed.write_text(line.sub(said, text), encoding="utf-8")
+
+
+def read_confirmed() -> dict[str, dict[str, Any]]:
+    """What is known of the bundles of which drawn cells were played again, by name."""
+    path = PUBLISHED / CONFIRMED
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def is_confirmed(name: str) -> bool:
+    """Whether drawn cells of a bundle as it is were played again, all to the same bits."""
+    said = read_confirmed().get(name)
+    return said is not None and said["bundle"] == digest_of(bundle_of(name))
+
+
+def confirmed_by(name: str) -> str:
+    """The commit whose code did that; a dash without one."""
+    if not is_confirmed(name):
+        return "–"
+    said = read_confirmed()[name]
+    return f"{said['commit'][:7]} ({count_noun(said['cells'], 'cell')})"
+
+
+def name_commit(call: Mapping[str, Any]) -> str:
+    """The commit of a call, and whether its work tree differed from that."""
+    return str(call.get("commit") or "unknown")[:7] + (" with changes" if call.get("dirty") else "")
 
 
 def played_by(about: Mapping[str, Any]) -> str:
@@ -120,80 +157,44 @@ def played_by(about: Mapping[str, Any]) -> str:
     return ", ".join(sorted({name_commit(call) for call in about["calls"]}))
 
 
-def count_missing(bundle: Path, shard: Mapping[str, Any]) -> int:
-    """How many cells of a shard its bundle has not; failed ones it has.
+def tabulate_bundles(names: Iterable[str], folder: str) -> str:
+    """Who played the bundles of a page, who confirmed them, and what they cost.
 
-    The bundle counts what was asked for so far. Seeds that were added since are looked for, too,
-    and a method that was never begun counts on all problems of the bundle.
+    Args:
+        folder: published/, from the page.
     """
-    cells = read_about(bundle)["cells"]
-    missing = cells["expected"] - cells["done"] - cells["failed"]
-    manifest = Manifest.read(open_run(bundle))
-    played = manifest.cells.by_pair
-    seeds = shard.get("seeds", max(map(len, played), default=1))
-    for pattern in shard["only"]:
-        try:
-            pairs = manifest.only(pattern).cells.by_pair
-        except Misuse:  # a pattern without a pair
-            missing += seeds * len({pair.pair.problem.title for pair in played})
-            continue
-        missing += sum(max(0, seeds - len(pair)) for pair in pairs)
-    return int(missing)
-
-
-def describe_rest(bundle: Path, shard: Mapping[str, Any]) -> str:
-    """What is missing of a shard that was begun, and what that costs if its cells cost what the
-    others did; nothing of a whole one.
-    """
-    about, missing = read_about(bundle), count_missing(bundle, shard)
-    if not missing:
-        return ""
-    hours = missing * about["seconds"] / 3600 / max(1, about["cells"]["done"])
-    return f"`{bundle.stem}` ({count_noun(missing, 'cell')}, about {hours:.1f} CPU-hours)"
-
-
-def read_confirmed(folder: Path) -> dict[str, dict[str, Any]]:
-    """What is known of the bundles of a folder of which drawn cells were played again, by name."""
-    path = folder / CONFIRMED
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-
-
-def is_confirmed(bundle: Path, confirmed: Mapping[str, Any]) -> bool:
-    """Whether drawn cells of a bundle as it is were played again, all to the same bits."""
-    said = confirmed.get(bundle.stem)
-    return said is not None and said["bundle"] == digest_of(bundle)
-
-
-def confirmed_by(bundle: Path, confirmed: Mapping[str, Any]) -> str:
-    """The commit whose code did that; a dash without one."""
-    if not is_confirmed(bundle, confirmed):
-        return "–"
-    said = confirmed[bundle.stem]
-    return f"{said['commit'][:7]} ({count_noun(said['cells'], 'cell')})"
-
-
-def tabulate_shards(bundles: Sequence[Path], shards: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which shards there are, of which suite, who played them, and what that cost."""
-    columns = ["shard", "suite", "cells", "failed", "played by", "confirmed by", "CPU"]
-    columns += ["CPU-hours", "kB"]
-    confirmed, lines, changed = read_confirmed(bundles[0].parent), [], 0
-    for bundle in bundles:
+    head = ("bundle", "cells", "played by", "confirmed by", "CPU", "CPU-minutes", "kB")
+    lines = []
+    changed = 0
+    for bundle in list_played(names):
         about = read_about(bundle)
-        changed += any(call.get("dirty") for call in about["calls"])
         cells = about["cells"]
-        kinds = ", ".join(str(kind).partition(",")[0] for kind in about["cpus"])
+        changed += any(call.get("dirty") for call in about["calls"])
         lines.append(
             (
-                f"[`{bundle.stem}`](../../published/{bundle.name})",
-                f"`{shards[bundle.stem]['suite']}`",
-                *(f"{cells['done']}/{cells['expected']}", f"{cells['failed']}"),
-                *(played_by(about), confirmed_by(bundle, confirmed), kinds),
-                *(f"{about['seconds'] / 3600:.2f}", f"{bundle.stat().st_size / 1e3:.0f}"),
+                f"[`{bundle.stem}`]({folder}/{bundle.name})",
+                f"{cells['done']}/{cells['expected']}",
+                played_by(about),
+                confirmed_by(bundle.stem),
+                ", ".join(str(kind).partition(",")[0] for kind in about["cpus"]),
+                f"{about['seconds'] / 60:.1f}",
+                f"{bundle.stat().st_size / 1e3:.0f}",
             )
         )
     note = wrap(
-        f"{changed} of {count_noun(len(bundles), 'shard')} were played *with changes*: in a work "
+        f"{changed} of {count_noun(len(lines), 'bundle')} were played *with changes*: in a work "
         "tree that differed from its commit. How it differed is not recorded. What confirms a "
-        "shard is the code of a commit as it is."
+        "bundle is the code of a commit as it is."
     )
-    return (f"{note}\n" if changed else "") + tabulate(columns, lines, "llrrlllrr") + "\n"
+    return (f"{note}\n" if changed else "") + tabulate(head, lines, "lrlllrr") + "\n"
+
+
+def list_missing(shards: Mapping[str, Shard]) -> str:
+    """A sentence on the shards that are not played yet, or not whole."""
+    unplayed = [name for name in shards if not bundle_of(name).exists()]
+    begun = [name for name in shards if name not in unplayed and not is_whole(name, shards[name])]
+    said = []
+    for words, names in (("Begun and not whole", begun), ("Not played yet", unplayed)):
+        if names:
+            said.append(f"{words}: {', '.join(f'`{name}`' for name in names)}.")
+    return wrap(" ".join(said) or "All are played.").rstrip()

@@ -7,7 +7,7 @@ python -m analysis.pictures --speed   draws speed.png alone, from curves.json
 
 README's first picture is what `make demo` draws: the suite `first` is played for it.
 docs/_static/papers/ has every figure of the papers, by the letter and as best known, on the same
-axes (from gallery.parquet).
+axes (from the bundles).
 """  # noqa: E501
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.ticker import LogLocator
 
 import cbobench
+from analysis.bundles import read_shards
 from analysis.field.groups import is_ours, is_rival, page_of
 from analysis.field.numbers import Field, open_fields
 from analysis.field.tables import order_by_rank
@@ -33,13 +32,12 @@ from analysis.folders import DOCS, PUBLISHED
 from analysis.markdown import fill_sections
 from analysis.papers import gallery
 from cbobench.report.figures.figures import MOST, compose, draw_into, find_recipes
-from cbobench.report.figures.layout import Image, finish, grid
+from cbobench.report.figures.layout import Image
 from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import Size, size_of
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET
-from cbobench.suite import yamlio
 
 PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
 FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
@@ -242,41 +240,6 @@ def draw_speed() -> Image:
     return image
 
 
-def draw_pair(figure: gallery.PaperFigure, about: dict[str, Any], rows: pd.DataFrame) -> Image:
-    """A paper's figure by the letter, and beside it as best known; panels of one quantity have the
-    same axes.
-    """
-    panels: list[Any] = []
-    frames: list[pd.DataFrame] = []
-    looks: list[Any] = []
-    readings = [
-        gallery.restore(f"{figure.key}_{reading}", about, rows) for reading in gallery.READINGS
-    ]
-    for (letter, letter_rows), (best, best_rows) in zip(
-        *(zip(*one[:2], strict=True) for one in readings), strict=True
-    ):
-        both = letter, replace(best, problem=letter.problem)
-        for words, panel in zip(gallery.READINGS.values(), both, strict=True):
-            panels.append(
-                replace(
-                    panel, title=f"{panel.title}, {words}" if panel.title else words.capitalize()
-                )
-            )
-        frames += [letter_rows, best_rows]
-        looks += [one[2] for one in readings]
-    size = replace(size_of("double", len(panels)), panel=1.6, tallest=20.0)
-    with size.context():
-        image, axes = grid(panels, size, 2)
-        for axis, panel, frame, known in zip(axes, panels, frames, looks, strict=True):
-            panel.draw(axis, frame, known)
-        for pair in zip(axes[::2], axes[1::2], strict=True):
-            ends = [axis.dataLim.intervalx for axis in pair]
-            for axis in pair:
-                axis.dataLim.intervalx = min(low for low, _ in ends), max(high for _, high in ends)
-        finish(image, axes, panels, size)
-    return image
-
-
 def describe_figures() -> str:
     """The section of docs/papers.md with a picture of each figure."""
     lines = []
@@ -296,6 +259,14 @@ def in_page(text: str) -> str:
     return fill_sections(text, lambda name: describe_figures() if name == "figures" else None)
 
 
+def draw_papers() -> None:
+    """Draw every figure of the papers, and show them in docs/papers.md."""
+    FOLDER.mkdir(exist_ok=True)
+    for figure in gallery.read_figures():
+        save(gallery.draw_pair(figure), FOLDER / f"{figure.key}.png", DPI)
+    PAPERS.write_text(in_page(PAPERS.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def save(image: Image, path: Path, dpi: int) -> None:
     """Write a PNG without a time stamp."""
     image.savefig(path, dpi=dpi, metadata={"Software": None})
@@ -313,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.speed or not is_one:
         save(draw_speed(), SPEED, SPEED_DPI)
     if given.field or not is_one:
-        fields = open_fields(PUBLISHED, yamlio.read(PUBLISHED / "shards.yaml"))
+        fields = open_fields(read_shards("field"))
         save(draw_field(fields), FIELD, 200)
         for name, field in fields.items():
             save(draw_group(field), GROUPS_FOLDER / f"{page_of(name)}.png", DPI)
@@ -321,11 +292,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory() as place:
         save(draw_first(place), FIRST, 200)
-    FOLDER.mkdir(exist_ok=True)
-    about, rows = gallery.stored()
-    for figure in gallery.read_figures():
-        save(draw_pair(figure, about, rows), FOLDER / f"{figure.key}.png", DPI)
-    PAPERS.write_text(in_page(PAPERS.read_text(encoding="utf-8")), encoding="utf-8")
+    draw_papers()
     sizes = [path.stat().st_size for path in FOLDER.glob("*.png")]
     print(f"{FIRST.name}, {len(sizes)} figures of papers, {sum(sizes) / 1e6:.2f} MB")
 

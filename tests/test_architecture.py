@@ -55,6 +55,7 @@ def absent_steps(text):
 
 def test_every_step_of_the_way_is_a_function():
     assert list(absent_steps(GUIDE)) == []
+    assert list(absent_steps((ROOT / "analysis" / "README.md").read_text())) == []
     wrong = "`sweep/run.py:run`, `sweep/run.py:Plan.gone`, `sweep/run.py:gone`, `gone/run.py:run`"
     assert list(absent_steps(wrong)) == [
         "sweep/run.py:Plan.gone",

@@ -18,10 +18,10 @@ from matplotlib.image import imread
 
 import cbobench
 from analysis import pictures
+from analysis.bundles import read_shards
 from analysis.field.groups import page_of
 from analysis.field.numbers import open_fields
 from analysis.papers import gallery
-from analysis.shards import read_shards
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import make_parser
@@ -129,11 +129,10 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
 
 
 def test_the_pictures_are_those_of_what_is_stored():
-    about, rows = gallery.stored()
     figure = next(
         candidate for candidate in gallery.read_figures() if candidate.key == "zhou_ji_fig1c"
     )
-    fields = open_fields(pictures.PUBLISHED, read_shards())
+    fields = open_fields(read_shards("field"))
     compare_pictures(
         (pictures.draw_field(fields), pictures.FIELD, 200),
         *(
@@ -146,7 +145,7 @@ def test_the_pictures_are_those_of_what_is_stored():
         ),
         (pictures.draw_speed(), pictures.SPEED, pictures.SPEED_DPI),
         (
-            pictures.draw_pair(figure, about, rows),
+            gallery.draw_pair(figure),
             pictures.FOLDER / f"{figure.key}.png",
             pictures.DPI,
         ),

@@ -11,11 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.bundles import read_about
+from analysis.bundles import bundle_of, read_about
 from analysis.folders import PUBLISHED
 from analysis.markdown import tabulate
 from analysis.papers import gallery
-from analysis.papers.bundles import bundle_of
 from cbobench import resources
 from cbobench.suite import yamlio
 from cbobench.words import duration

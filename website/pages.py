@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import cbobench
+from analysis.field import open_table
 from cbobench import resources
 from cbobench.algorithms import ALGORITHMS
 from cbobench.problems import PROBLEMS
@@ -64,6 +65,9 @@ def write_sources(folder: Path, pictures: dict[str, str]) -> None:
         page.unlink()
     copy_pages(folder)
     write_entries(folder / "reference", pictures)
+
+    # Too long for a clone: a page of the site alone.
+    (folder / open_table.PAGE).write_text(open_table.render_page(), encoding="utf-8")
 
     # Resumed from build to build, and read by the code of the gallery.
     cbobench.run("first", out=folder / "runs" / "first", cpus=0)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.bundles import list_played
 from analysis.field.groups import (
     EXACT,
     GROUPS,
@@ -87,28 +88,19 @@ class Pair:
         median, own_median: of the rival and of ours.
         apart: by how much the rival ends better, seed by seed; a seed that only one of the two
             never got anywhere in is farther than any other.
-        p: of the difference, adjusted over all methods and problems (Holm), as `compare` does.
     """
 
     problem: str
     rival: str
-    own: str
     seeds: int
     median: float
     own_median: float
     apart: tuple[float, ...]
-    p: float
 
     @property
     def is_defeat(self) -> bool:
         """Whether the rival has the better median."""
         return self.median < self.own_median
-
-    @property
-    def results(self) -> tuple[int, int, int]:
-        """Seeds in which the rival ends better, equal, worse."""
-        wins, losses = (sum(sign * one > 0 for one in self.apart) for sign in (1, -1))
-        return wins, len(self.apart) - wins - losses, losses
 
 
 class Field:
@@ -244,12 +236,10 @@ class Field:
                 Pair(
                     problem=plain(row["problem_label"]),
                     rival=rival,
-                    own=plain(row["against_label"]),
                     seeds=row["n"],
                     median=find_median_over(group, shared, quantity),
                     own_median=find_median_over(reference, shared, quantity),
                     apart=tuple(row["apart"].tolist()),
-                    p=row["p_holm"],
                 )
             )
         return pairs
@@ -281,9 +271,9 @@ class Field:
         return self.pair(metric, titles)
 
 
-def open_fields(folder: Path, shards: Iterable[str]) -> dict[str, Field]:
-    """The groups that are played, from the bundles of a folder in the order of the shards."""
-    bundles = [folder / f"{name}.zip" for name in shards if (folder / f"{name}.zip").exists()]
+def open_fields(shards: Iterable[str]) -> dict[str, Field]:
+    """The groups that are played, from the bundles in the order of the shards."""
+    bundles = list_played(shards)
     return {
         name: Field(name, bundles_of(name, bundles))
         for name in GROUPS

@@ -1,10 +1,9 @@
-"""docs/field/open_table.md: every method on every problem in one table, of ours and of what others
-sent, from the bundles alone. On the site website/filter.js lets a reader choose rows.
+"""The open table: every method on every problem in one table, of ours and of what others sent, from
+the bundles alone. It is a page of the site, where website/filter.js lets a reader choose rows.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.bundles import read_about
-from analysis.folders import DOCS, PUBLISHED
+from analysis.bundles import find_sent, list_played, played_by, read_about, read_shards
+from analysis.field.spreads import read_spreads
 from analysis.markdown import tabulate, wrap
-from analysis.papers.figures import name_commit
 from cbobench.errors import printable
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
@@ -25,8 +23,7 @@ from cbobench.report.tables.table import format_number
 from cbobench.results.manifest import Variant
 from cbobench.words import count_noun
 
-PAGE = DOCS / "field" / "open_table.md"
-SPREADS = PUBLISHED / "spreads.json"  # of f, where problems are in their own units
+PAGE = "docs/field/open_table.md"  # of the site alone
 TARGET = 0.01
 NOISE = ("noise_f", "noise_g")
 # what other columns say, or what takes the place of seeds
@@ -37,7 +34,7 @@ HEAD = (
 )
 ABOUT = f"""# The open table
 
-Every method on every problem of [the field](../field.md), and what others sent. On the site you
+Every method on every problem of [the field](../field.md), and what others sent. You
 choose rows by group, dimension, noise and method. [Send your results](../sending_results.md): they
 stand here beside the others.
 
@@ -76,11 +73,6 @@ def name_problem(label: str) -> str:
 def name_section(shard: str) -> str:
     """The group of a shard: the first word of its name, of COCO with the dimension."""
     return re.findall(r"coco-\d+|[^-]+", shard)[0]
-
-
-def read_spreads() -> dict[str, float]:
-    """The spread of f of problems in their own units, where it is kept."""
-    return dict(json.loads(SPREADS.read_text(encoding="utf-8"))) if SPREADS.exists() else {}
 
 
 def describe_noise(variant: Variant, group: Group) -> str:
@@ -164,23 +156,15 @@ def find_medians(cells: Cells) -> tuple[float, float]:
     return float(np.median(finals)), float(np.median(reached))
 
 
-def show_number(value: float) -> str:
-    """A median as a cell of the table."""
-    return format_number(value) if np.isfinite(value) else "∞"
-
-
-def show_count(value: float) -> str:
-    """A median of evaluations as a cell of the table."""
-    return f"{value:g}" if np.isfinite(value) else "∞"
-
-
 def render_table(bundles: Sequence[Path], sent: Sequence[Path]) -> str:
     """The page, of our bundles and of those that were sent."""
     lines = []
     for row, cells in read_table(bundles, sent).items():
         final, reached = find_medians(cells)
-        numbers = str(len(cells)), show_number(final), show_count(reached)
-        lines.append([*(escape_markdown(printable(text)) for text in row), *numbers])
+        numbers = format_number(final), format_number(reached, is_count=True)
+        lines.append(
+            [*(escape_markdown(printable(text)) for text in row), str(len(cells)), *numbers]
+        )
     # Each cell of an aligned column would say so in the site's HTML, a third of it all.
     table = tabulate(HEAD, lines).replace(":--", "---")
     parts = [ABOUT, f"{table}\n"]
@@ -190,10 +174,14 @@ def render_table(bundles: Sequence[Path], sent: Sequence[Path]) -> str:
     return "\n".join(parts)
 
 
+def render_page() -> str:
+    """The page of the site, of all bundles that there are."""
+    return render_table(list_played(read_shards("field")), find_sent())
+
+
 def describe_bundle(bundle: Path) -> str:
     """A line on a bundle that was sent."""
     about = read_about(bundle)
-    commits = ", ".join(sorted({name_commit(call) for call in about["calls"]}))
     cells = count_noun(about["cells"]["done"], "cell")
     link = f"[{bundle.stem}](../../published/{bundle.name})"
-    return wrap(f"- {link}: {cells}, played by {escape_markdown(commits)}")
+    return wrap(f"- {link}: {cells}, played by {escape_markdown(played_by(about))}")

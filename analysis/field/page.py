@@ -6,22 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from analysis.bundles import (
-    describe_play,
-    describe_rest,
-    describe_settings,
-    tabulate_shards,
-)
-from analysis.field import tables as tables
-from analysis.field.groups import GROUPS, RECOMMENDED, REFERENCE, page_of
+from analysis.bundles import Shard, list_missing, read_shards, tabulate_bundles
+from analysis.field import tables
+from analysis.field.groups import GROUPS, RECOMMENDED, page_of
 from analysis.field.numbers import Field, find_noise, open_fields
+from analysis.field.settings import describe_play, describe_settings
 from analysis.folders import DOCS, PROSE, ROOT
 from analysis.markdown import fill_sections, tabulate, wrap
 from cbobench.report.quantities import quantities
-from cbobench.report.tables.paired import differences
-from cbobench.stats.paired_tests import decidable
 from cbobench.words import count_noun
 
 PAGE = DOCS / "field.md"
@@ -53,73 +46,39 @@ def write_defeats(field: Field) -> str:
     if not field.own or not field.rivals:
         metric, _ = field.section.tables[0]
         return f"## Where ours lose\n\n{tables.describe_defeats(field, metric)}\n"
-    parts = ["## Where ours lose\n"]
-    for metric, _ in field.section.tables:
-        label = quantities()[metric].label
-        best = [pair for pair in field.pair_best(metric) if pair.is_defeat]
-        listed = {(pair.problem, pair.rival) for pair in best}
-        beside = [
-            pair
-            for pair in field.pair_reference(metric)
-            if pair.is_defeat and (pair.problem, pair.rival) not in listed
-        ]
-        said = f"{label}. {tables.describe_defeats(field, metric)}"
-        parts += [wrap(said), tables.tabulate_rivals(field, metric)]
-        if best and not field.section.absolute:
-            parts += ["Beside the best of ours:\n", tables.list_defeats(best)]
-        if beside and not field.section.absolute:
-            words = f"Beside `{REFERENCE}` alone, where another of ours is better than the rival:\n"
-            parts += [words, tables.list_defeats(beside)]
-        parts.append(wrap(describe_tests(field, metric)))
-    return "\n".join(parts)
-
-
-def describe_tests(field: Field, metric: str) -> str:
-    """What the columns of a table of rivals mean, and what prints them."""
-    pairs = field.pair_best(metric)
-    tests = len(differences(field.select(metric), field.own))
-    most = max(pair.seeds for pair in pairs)
+    metrics = [metric for metric, _ in field.section.tables]
+    said = [
+        wrap(f"{quantities()[metric].label}. {tables.describe_defeats(field, metric)}")
+        for metric in metrics
+    ]
     words = (
         "The best of ours is that with the best median on a problem over the seeds that the rival "
-        "has, too, by these very runs, which flatters ours. Medians are over the seeds that both "
-        "have; *w/t/l* counts seeds in which "
-        "the rival is better, equal, worse. *p* is "
-        "of Wilcoxon's signed-rank test; of a rival over all problems, which are strata, with "
-        "Holm's adjustment over the rivals. "
+        "has, too, by these very runs, which flatters ours. *p* is of Wilcoxon's signed-rank test "
+        "over all problems, which are strata, with Holm's adjustment over the rivals. Problem by "
+        "problem printed by "
+        f"{command(f'--metric {metrics[0]} {against(name_own(field))}')}."
     )
-    if not field.section.absolute:
-        words += f"Of one problem it is adjusted over all {tests} comparisons of methods"
-        words += (
-            f", of which none can come out with {count_noun(most, 'seed')}. "
-            if not decidable(most, tests)
-            else ". "
-        )
-    options = f"--metric {metric} {against(name_own(field))}"
-    return f"{words}Problem by problem printed by {command(options)}."
+    table = tables.tabulate_rivals(field, metrics[0])
+    return "\n".join(["## Where ours lose\n", said[0], table, *said[1:], wrap(words)])
 
 
-def write_evaluations(field: Field) -> str:
-    """The section on what a user pays."""
+def describe_evaluations(field: Field) -> str:
+    """What a user pays, and how to print it."""
     unit = "in units of f" if field.section.absolute else "in spreads of f"
-    words = (
-        "Evaluations until the best feasible point that was evaluated, judged without noise, is "
-        f"so near the optimum ({unit}): the median over a method's own seeds, ∞ where half of them "
-        "never get there. Each cell has the median over the problems, and on how many of them "
-        "the target is reached."
-    )
-    parts = ["## Evaluations to reach\n", wrap(words), tables.tabulate_targets(field)]
-    if not field.section.absolute:
-        listed = " / ".join(f"{target:g}" for target in field.section.targets)
-        parts += [f"Problem by problem, to {listed}:\n", tables.tabulate_evaluations(field)]
     target = field.section.targets[1]
     example, spread = next(iter(field.spreads.items()))
     only = "" if field.is_alike else f" --only '{example}/*'"
-    words = command(f"--union --metric rounds_to_target --target {target * spread:g}{only}")
-    said = f"For the target {target:g}{f' of {example}' if only else ''} printed by {words}."
+    printed = command(f"--union --metric rounds_to_target --target {target * spread:g}{only}")
+    said = (
+        f"*to {target:g}*: evaluations until the best feasible point that was evaluated, judged "
+        f"without noise, is so near the optimum ({unit}): the median over the problems of medians "
+        "over a method's own seeds, ∞ where half of them never get there; behind it on how many "
+        f"problems the target is reached. Printed by {printed}."
+    )
     if only:
         listed = ", ".join(f"{value:g} on {problem}" for problem, value in field.spreads.items())
         said += f" Spreads of f over the configurations of each table: {listed}."
-    return "\n".join([*parts, wrap(said)])
+    return said
 
 
 def describe_floor(field: Field) -> str:
@@ -138,37 +97,34 @@ def describe_floor(field: Field) -> str:
     )
 
 
-def write_final(field: Field) -> str:
-    """The section on where methods end, and their ranks."""
-    parts = ["## Where they end\n"]
+def write_methods(field: Field) -> str:
+    """The section on every method: where it ends, what a user pays, what it costs."""
+    said = []
     for metric, words in field.section.tables:
         ranks, seeds = field.rank(metric)
-        said = [f"{quantities()[metric].label}. {words}"]
+        said.append(f"{quantities()[metric].label}: {words}")
         if metric == RECOMMENDED:
             said.append(describe_floor(field))
-        if ranks:
-            said.append(
-                f"Ranks are means over problems of a method's rank by its median over the "
-                f"{count_noun(seeds, 'seed')} that all ranked methods share."
-            )
         missing = [f"`{name}`" for name in field.methods if name not in ranks] if ranks else []
         if missing:
             said.append(f"Without a rank, as some problem was not played: {', '.join(missing)}.")
-        if not field.section.absolute:
-            said.append(
-                "The other columns are medians over a method's own seeds with their interval. "
-                "\\* no method is significantly better (Wilcoxon, Holm); a method with too few "
-                "seeds for any test has no mark. Bold is the best of the marked ones over the "
-                "seeds that all methods share."
-            )
-        show = tables.sum_up if field.section.absolute else tables.tabulate_final
-        printed = f"{command(f'--union --metric {metric}')}; ranks: "
-        printed += command(f"--ranks --metric {metric}")
-        parts += [
-            wrap(" ".join(filter(None, said))),
-            show(field, metric),
-            wrap(f"Printed by {printed}."),
-        ]
+    if ranks:
+        said.append(
+            "Ranks are means over problems of a method's rank by its median over the "
+            f"{count_noun(seeds, 'seed')} that all ranked methods share, printed by "
+            f"{command(f'--ranks --metric {metric}')}; with `--union` in place of `--ranks` it "
+            "prints medians and their intervals."
+        )
+    costs = "*ms a round* is CPU time of the thread that plays."
+    if failed := tables.list_failed_fits(field):
+        costs += (
+            f" Fits failed: {failed}; ours then went on with the model that they had before, and "
+            "BoTorch's with the parameters that its fit begins with."
+        )
+    if field.section.absolute:
+        costs += f" {tables.describe_targets()}"
+    paragraphs = [" ".join(filter(None, said)), describe_evaluations(field), costs]
+    parts = ["## Method by method\n", *map(wrap, paragraphs), tables.tabulate_methods(field)]
     return "\n".join(parts)
 
 
@@ -187,11 +143,15 @@ def describe_picture(field: Field) -> str:
     )
 
 
-def render_group(field: Field, shards: Mapping[str, Mapping[str, Any]]) -> str:
+def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
     """The page of one group."""
     section, name = field.section, page_of(field.name)
-    runs = [field.run]
-    said = describe_play(runs), section.words, describe_settings(runs)
+    suites = sorted({f"`{shards[bundle.stem]['suite']}`" for bundle in field.bundles})
+    said = (
+        f"The suite {' and '.join(suites)}: {describe_play(field.run)}",
+        section.words,
+        describe_settings(field.run),
+    )
     files = " ".join(bundle.name for bundle in field.bundles)
     return "\n".join(
         [
@@ -200,17 +160,9 @@ def render_group(field: Field, shards: Mapping[str, Mapping[str, Any]]) -> str:
             f"![Share of targets reached over evaluations]({name}.png)\n",
             wrap(describe_picture(field)),
             write_defeats(field),
-            write_evaluations(field),
-            write_final(field),
-            "## What it costs\n",
-            wrap(
-                "*ms a round* is CPU time of the thread that plays. After a *failed fit* ours went "
-                "on with the model that they had before, and BoTorch's with the parameters that "
-                "its fit begins with."
-            ),
-            tables.list_costs(field),
-            "## The shards\n",
-            tabulate_shards(field.bundles, shards),
+            write_methods(field),
+            "## The bundles\n",
+            tabulate_bundles([bundle.stem for bundle in field.bundles], "../../published"),
             "Commands of this page, from a clone:\n",
             f'```bash\ncd published\nSHARDS="{files}"\n```\n',
         ]
@@ -259,26 +211,9 @@ def list_losses(fields: Mapping[str, Field]) -> str:
     return "\n".join(wrap(line).rstrip().replace("\n", "\n  ") for line in lines)
 
 
-def list_missing(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which shards are not played yet, and what is missing of those that were begun."""
-    bundles = {name: folder / f"{name}.zip" for name in shards}
-    unplayed = [f"`{name}`" for name, bundle in bundles.items() if not bundle.exists()]
-    rests = [
-        describe_rest(bundle, shards[name]) for name, bundle in bundles.items() if bundle.exists()
-    ]
-    said = []
-    if any(rests):
-        said.append(f"Missing of shards that were begun: {', '.join(filter(None, rests))}.")
-    if unplayed:
-        said.append(f"Not played yet: {', '.join(unplayed)}.")
-    return wrap(" ".join(said) or "All are played.").rstrip()
-
-
-def render_pages(
-    folder: Path, shards: Mapping[str, Mapping[str, Any]], fields: Mapping[str, Field]
-) -> dict[Path, str]:
-    """Every page with what the bundles of a folder say, by its file."""
-    front = {"groups": tabulate_groups(fields), "missing": list_missing(folder, shards)}
+def render_pages(shards: Mapping[str, Shard], fields: Mapping[str, Field]) -> dict[Path, str]:
+    """Every page with what the bundles say, by its file."""
+    front = {"groups": tabulate_groups(fields), "missing": list_missing(shards)}
     pages = {PAGE: fill_sections(FRONT.read_text(encoding="utf-8"), front.get)}
     pages |= {
         FOLDER / f"{page_of(name)}.md": render_group(field, shards)
@@ -289,8 +224,8 @@ def render_pages(
     return pages
 
 
-def write_pages(folder: Path, shards: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write all pages from the bundles of a folder."""
-    FOLDER.mkdir(exist_ok=True)
-    for path, text in render_pages(folder, shards, open_fields(folder, shards)).items():
+def write_pages() -> None:
+    """Write all pages from the bundles."""
+    shards = read_shards("field")
+    for path, text in render_pages(shards, open_fields(shards)).items():
         path.write_text(text, encoding="utf-8")

@@ -1,89 +1,22 @@
-"""The tables of docs/field's pages: evaluations to reach, final regret, defeats, costs."""
+"""The tables of docs/field's pages: evaluations to reach, defeats, ranks and costs."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.field.groups import EXACT, PLAIN, REFERENCE, plain
+from analysis.field.groups import EXACT, PLAIN, REFERENCE
 from analysis.field.numbers import Field, Pair, count_reached, judge_rivals
-from analysis.markdown import tabulate, wrap
+from analysis.markdown import tabulate
+from cbobench.metrics import Metric
 from cbobench.report.figures.profiles import COCO_TARGETS
+from cbobench.report.groups import Group
 from cbobench.report.quantities import fill_unreached, is_reached, quantities
 from cbobench.report.tables.paired import format_p
-from cbobench.report.tables.summary import tabulate as tabulate_results
-from cbobench.report.tables.table import Best, Marked, format_number
+from cbobench.report.tables.table import format_number
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
-
-MOST_COLUMNS = 4  # of a table beside the methods' names
-
-
-def cut_table(names: Sequence[str], columns: dict[str, list[str]]) -> str:
-    """Columns beside the methods' names; those that a page has no room for side by side stand in a
-    table of their own below.
-    """
-    parts = []
-    for heads in np.array_split(list(columns), math.ceil(len(columns) / MOST_COLUMNS)):
-        lines = [
-            [f"`{name}`", *(columns[head][i] for head in heads)] for i, name in enumerate(names)
-        ]
-        parts.append(tabulate(["method", *heads], lines, "l" + "r" * len(heads)) + "\n")
-    return "\n".join(parts)
-
-
-def show_evaluations(value: float) -> str:
-    """A number of evaluations as a cell of a table."""
-    return format_number(value, is_count=True)
-
-
-def order_by_evaluations(field: Field) -> list[str]:
-    """The methods of a group by how many pairs of problem and target they reach, most first; of
-    those that reach as many, by the evaluations that it takes them.
-    """
-
-    def judge(name: str) -> tuple[int, float]:
-        medians = np.array([field.evaluations[name, problem] for problem in list_problems(name)])
-        reached = np.isfinite(medians)
-        return -int(reached.sum()), float(medians[reached].mean()) if reached.any() else np.inf
-
-    def list_problems(name: str) -> list[str]:
-        return [plain(group.problem_label) for group in field.methods[name]]
-
-    return sorted(field.methods, key=judge)
-
-
-def tabulate_targets(field: Field) -> str:
-    """A row per method: for each target the median evaluations over its problems, and on how many
-    the target is reached.
-    """
-    lines = []
-    for name in order_by_evaluations(field):
-        rows = [medians for (method, _), medians in field.evaluations.items() if method == name]
-        cells = [
-            f"{show_evaluations(middle)} ({reached}/{len(rows)})"
-            for reached, middle in count_reached(rows)
-        ]
-        lines.append((f"`{name}`", *cells))
-    head = ("method", *(f"{target:g}" for target in field.section.targets))
-    return tabulate(head, lines, "l" + "r" * len(field.section.targets)) + "\n"
-
-
-def tabulate_evaluations(field: Field) -> str:
-    """A row per method with its median evaluations to each target, problem by problem."""
-    names = order_by_evaluations(field)
-    columns = {
-        problem: [
-            " / ".join(map(show_evaluations, field.evaluations[name, problem]))
-            if (name, problem) in field.evaluations
-            else "–"
-            for name in names
-        ]
-        for problem in field.problems
-    }
-    return cut_table(names, columns)
 
 
 def order_by_rank(field: Field, metric: str) -> list[str]:
@@ -92,66 +25,72 @@ def order_by_rank(field: Field, metric: str) -> list[str]:
     return [*ranks, *(name for name in field.methods if name not in ranks)]
 
 
-def tabulate_final(field: Field, metric: str) -> str:
-    """A row per method: its mean rank over shared seeds, and on each problem the median over its
-    own seeds with its interval, as `cbobench compare` prints them.
-    """
-    ranks, _ = field.rank(metric)
-    names = order_by_rank(field, metric)
-    selection = field.select(metric)
-    table = tabulate_results(selection).table
-    place = list(table.columns).index(selection.shown[0].symbol)
-    cells = {
-        (plain(group.algorithm_label), plain(group.problem_label)): mark(row[place])
-        for group, row in zip(selection.groups, table.rows, strict=True)
-    }
-    columns = {
-        "rank": [f"{ranks[name]:.2f}" if name in ranks else "–" for name in names],
-        "seeds": [count_own(field, name) for name in names],
-    }
-    columns |= {
-        problem: [cells.get((name, problem), "–") for name in names] for problem in field.problems
-    }
-    return cut_table(names, columns)
-
-
-def count_own(field: Field, name: str) -> str:
-    """How many seeds a method has of its problems, the fewest and the most."""
-    counts = sorted({group.n for group in field.methods[name]})
-    return "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-
-
-def mark(cell: str) -> str:
-    """A cell of `cbobench compare` in Markdown."""
-    if isinstance(cell, Best):
-        return f"**{cell}**"
-    return f"{cell}\\*" if isinstance(cell, Marked) else str(cell)
-
-
-def sum_up(field: Field, metric: str) -> str:
-    """A row per method over many problems: how much it reached of COCO's targets, and how often it
-    found nothing feasible.
-    """
-    quantity, (ranks, _) = quantities()[metric], field.rank(metric)
-    lines = []
-    for name in order_by_rank(field, metric):
-        values = np.concatenate(
-            [fill_unreached(group.values(quantity), quantity) for group in field.methods[name]]
-        )
-        reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
-        shown = f"{100 * reached:.1f} %", f"{100 * (~is_reached(values)).mean():.1f} %"
-        rank = f"{ranks[name]:.2f}" if name in ranks else "–"
-        lines.append((f"`{name}`", rank, f"{len(field.methods[name])}", *shown))
+def describe_targets() -> str:
+    """What the share of targets is of."""
     few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
-    head = ("method", "rank", "problems", "targets reached", "never feasible")
-    about = wrap(f"Targets are COCO's {len(COCO_TARGETS)}, from {most} to {few}.")
-    return f"{about}\n{tabulate(head, lines, 'lrrrr')}\n"
+    return f"*Targets reached* is of COCO's {len(COCO_TARGETS)}, from {most} to {few}."
+
+
+def sum_up(groups: Sequence[Group], quantity: Metric) -> tuple[str, str]:
+    """Of a method on many problems: how much it reached of COCO's targets, and how often it found
+    nothing feasible.
+    """
+    values = np.concatenate([fill_unreached(group.values(quantity), quantity) for group in groups])
+    reached = (values[:, None] <= np.array(COCO_TARGETS)).mean()
+    never = (~is_reached(values)).mean()
+    return f"{100 * reached:.1f} %", f"{100 * never:.1f} %"
+
+
+def sum_up_evaluations(field: Field, name: str) -> list[str]:
+    """Of a method: for each target the median evaluations over its problems, and on how many of
+    them the target is reached.
+    """
+    rows = [medians for (method, _), medians in field.evaluations.items() if method == name]
+    return [
+        f"{format_number(middle, is_count=True)} ({reached}/{len(rows)})"
+        for reached, middle in count_reached(rows)
+    ]
+
+
+def sum_up_costs(groups: Sequence[Group]) -> tuple[str, str]:
+    """Of a method: how many runs it has, and its rounds' time."""
+    seconds = np.concatenate([group.numbers("seconds_per_round") for group in groups])
+    runs = f"{sum(group.n for group in groups)}/{sum(group.expected for group in groups)}"
+    return runs, format_number(float(1e3 * np.median(seconds)))
+
+
+def list_failed_fits(field: Field) -> str:
+    """How many fits of which method failed, of those that had any: "`cei` 7, `furbo` 1"."""
+    counts = {
+        name: int(sum(np.nansum(group.numbers("failed_fits")) for group in groups))
+        for name, groups in field.methods.items()
+    }
+    return ", ".join(f"`{name}` {count:,}" for name, count in counts.items() if count)
+
+
+def tabulate_methods(field: Field) -> str:
+    """A row per method, best first: its mean rank over shared seeds by each metric, the evaluations
+    to each target, over many problems what it reached, and what it cost.
+    """
+    known = [quantities()[metric] for metric, _ in field.section.tables]
+    ranked = [field.rank(quantity.name)[0] for quantity in known]
+    head = ["method", *(f"rank by {quantity.symbol}" for quantity in known)]
+    head += [f"to {target:g}" for target in field.section.targets]
+    head += ["targets reached", "never feasible"] if field.section.absolute else []
+    head += ["runs", "ms a round"]
+    lines = []
+    for name in order_by_rank(field, known[0].name):
+        groups = field.methods[name]
+        cells = [f"{ranks[name]:.2f}" if name in ranks else "–" for ranks in ranked]
+        cells += sum_up_evaluations(field, name)
+        cells += sum_up(groups, known[0]) if field.section.absolute else []
+        lines.append([f"`{name}`", *cells, *sum_up_costs(groups)])
+    return tabulate(head, lines, "l" + "r" * (len(head) - 1)) + "\n"
 
 
 def tabulate_rivals(field: Field, metric: str) -> str:
     """A row per rival, those that are better most often first: beside the best of ours, and beside
-    `cei`: on how many problems its median is better, all runs won, tied and lost, and whether that
-    could be luck.
+    `cei`, on how many problems its median is better, and whether that could be luck.
     """
     sides = field.pair_best(metric), field.pair_reference(metric)
     judged = [judge_rivals(pairs) for pairs in sides]
@@ -162,16 +101,14 @@ def tabulate_rivals(field: Field, metric: str) -> str:
             own = [pair for pair in pairs if pair.rival == rival]
             defeats.append(-sum(pair.is_defeat for pair in own))
             if own:
-                results = np.array([pair.results for pair in own]).sum(axis=0).tolist()
-                share = f"{-defeats[-1]}/{len(own)}"
-                cells += [share, "/".join(map(str, results)), show_verdict(*verdicts[rival])]
+                cells += [f"{-defeats[-1]}/{len(own)}", show_verdict(*verdicts[rival])]
             else:
-                cells += 3 * ["–"]
+                cells += ["–", "–"]
         lines.append((defeats, cells))
-    head = ["rival", "better than the best of ours on", "w/t/l", "p (Holm)"]
-    head += [f"better than {REFERENCE} on", "w/t/l", "p (Holm)"]
+    head = ["rival", "better than the best of ours on", "p (Holm)"]
+    head += [f"better than {REFERENCE} on", "p (Holm)"]
     lines.sort(key=lambda line: line[0])
-    return tabulate(head, [cells for _, cells in lines], "lrrlrrl") + "\n"
+    return tabulate(head, [cells for _, cells in lines], "lrlrl") + "\n"
 
 
 def show_verdict(p: float, effect: float) -> str:
@@ -179,35 +116,6 @@ def show_verdict(p: float, effect: float) -> str:
     if not p < SIGNIFICANT:
         return format_p(p)
     return f"{format_p(p)}, {'better' if effect > 0 else 'worse'}"
-
-
-def list_defeats(pairs: Sequence[Pair]) -> str:
-    """A row per rival and problem on which it is better."""
-    head = ("rival", "problem", "median", "ours", "median", "w/t/l", "p (Holm)")
-    lines = []
-    for pair in pairs:
-        sure = "\\*" if pair.p < SIGNIFICANT else ""
-        lines.append(
-            (
-                *(f"`{pair.rival}`", pair.problem, format_number(pair.median)),
-                *(f"`{pair.own}`", format_number(pair.own_median)),
-                "/".join(map(str, pair.results)),
-                f"{format_p(pair.p)}{sure}",
-            )
-        )
-    return tabulate(head, lines, "llrlrrr") + "\n"
-
-
-def list_costs(field: Field) -> str:
-    """A row per method: how many runs it has, their rounds' time, the failed fits."""
-    lines = []
-    for name, groups in field.methods.items():
-        seconds = np.concatenate([group.numbers("seconds_per_round") for group in groups])
-        fits = int(np.nansum([np.nansum(group.numbers("failed_fits")) for group in groups]))
-        runs = f"{sum(group.n for group in groups)}/{sum(group.expected for group in groups)}"
-        time = format_number(float(1e3 * np.median(seconds)))
-        lines.append((f"`{name}`", runs, time, f"{fits:,}" if fits else "–"))
-    return tabulate(("method", "runs", "ms a round", "failed fits"), lines, "lrrr") + "\n"
 
 
 def count_rivals(defeats: Sequence[Pair]) -> dict[str, list[str]]:

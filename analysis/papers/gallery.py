@@ -1,39 +1,28 @@
-"""The papers' figures as pictures: stored as the rows behind them, drawn again wherever a page
-shows them.
-
-python -m analysis.papers.gallery
-
-It takes the bundles of the papers' suites, and writes gallery.parquet (rows) and gallery.json (the
-panels, and their suites). Curves keep at most `POINTS` rounds. The site draws
-them with `draw`, and `pictures.py` draws those of docs/papers.md.
+"""The papers' figures, drawn from the bundles of their suites: by the letter, and beside it as best
+known.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import yaml
+from cbobench.report.figures.canvas import Image
 
-from analysis.folders import PROSE, PUBLISHED
-from analysis.papers.bundles import bundle_of
-from cbobench.report.figures.curves import Boxes, Panel
+from analysis.bundles import bundle_of
+from analysis.folders import PROSE
+from analysis.papers.figures import recipe_of
+from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.figures import Figure, find_recipes
 from cbobench.report.figures.layout import finish, grid
-from cbobench.report.figures.planes import TradeOff
-from cbobench.report.figures.style import Look, looks, size_of
+from cbobench.report.figures.style import looks, size_of
 from cbobench.report.load import Run
 
-ROWS, ABOUT = PUBLISHED / "gallery.parquet", PUBLISHED / "gallery.json"
 FIGURES = PROSE / "figures.yaml"
-POINTS = 120
-KINDS = {kind.__name__: kind for kind in (Panel, Boxes, TradeOff)}
-READINGS = {"letter": "by the letter", "best": "as best known"}
+READINGS = {"": "by the letter", "_fit": "as best known"}
+"""By how the names of their suites end."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +54,14 @@ class PaperFigure:
     @property
     def recipe(self) -> str:
         """The recipe that draws it."""
-        return self.suite.partition("_2022")[0] + "_2022"
+        return recipe_of(self.suite)
 
 
 def read_figures() -> tuple[PaperFigure, ...]:
     """The 21 figures, in the papers' order."""
     entries = yaml.safe_load(FIGURES.read_text(encoding="utf-8"))
     return tuple(
-        PaperFigure(
-            **entry | {"claims": tuple((claim, problem) for claim, problem in entry["claims"])}
-        )
-        for entry in entries
+        PaperFigure(**entry | {"claims": tuple(map(tuple, entry["claims"]))}) for entry in entries
     )
 
 
@@ -98,109 +84,27 @@ def find(run: Run, figure: PaperFigure) -> Figure:
     return replace(made, panels=panels)
 
 
-def thin(frame: pd.DataFrame) -> pd.DataFrame:
-    """At most `POINTS` rounds of every curve, the last one included."""
-    if "t" not in frame or "seed" in frame:
-        return frame
-    kept = []
-    for _, curve in frame.groupby("algorithm", sort=False):
-        where = np.unique(
-            np.linspace(0, len(curve) - 1, min(POINTS, len(curve))).round().astype(int)
-        )
-        kept.append(curve.iloc[where])
-    return pd.concat(kept)
-
-
-def collect(run: Run, figure: PaperFigure) -> tuple[dict[str, Any], pd.DataFrame]:
-    """A figure of a run, as it is stored."""
-    made, known = find(run, figure), looks(run.full_record)
-    panels, frames = [], []
-    for i, panel in enumerate(made.panels):
-        # What is not compared is how quantities are called, which JSON does not hold.
-        values = {one.name: getattr(panel, one.name) for one in fields(panel) if one.compare}
-        panels.append({"kind": type(panel).__name__, **values})
-        frames.append(thin(panel.data(run)).assign(panel=i))
-    rows = pd.concat(frames)
-    shown = {*rows["algorithm"]}
-    stored_looks = {title: asdict(look) for title, look in known.items() if title in shown}
-    return {
-        "caption": made.caption,
-        "columns": made.columns,
-        "panels": panels,
-        "looks": stored_looks,
-    }, rows
-
-
-def collect_all() -> tuple[dict[str, Any], pd.DataFrame]:
-    """Every figure in both readings."""
-    about, rows = {}, []
-    for figure in read_figures():
-        for reading in READINGS:
-            name = figure.suite + ("_fit" if reading == "best" else "")
-            key = f"{figure.key}_{reading}"
-            about[key], frame = collect(Run(str(bundle_of(name))), figure)
-            about[key]["suite"] = name
-            rows.append(frame.assign(figure=key))
-    found = pd.concat(rows, ignore_index=True)
-    numeric = found.select_dtypes("float64").columns
-    return about, found.astype(dict.fromkeys(numeric, "float32"))
-
-
-def _with_tuples(stored: dict[str, Any]) -> dict[str, Any]:
-    """What was stored as JSON, with the tuples that it made lists of."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
-
-
-def restore(
-    key: str, about: dict[str, Any], rows: pd.DataFrame
-) -> tuple[list[Any], list[pd.DataFrame], dict[str, Look]]:
-    """A stored figure: its panels, the rows of each, and how each method is shown, by title."""
-    panels = []
-    for one in about[key]["panels"]:
-        values = _with_tuples(one)
-        panels.append(KINDS[values.pop("kind")](**values))
-    known = {title: Look(**_with_tuples(look)) for title, look in about[key]["looks"].items()}
-    frame = rows[rows["figure"] == key]
-    parts = [frame[frame["panel"] == i] for i in range(len(panels))]
-    return (
-        panels,
-        [p.drop(columns="f_star") if p["f_star"].isna().all() else p for p in parts],
-        known,
-    )
-
-
-def draw(key: str, about: dict[str, Any], rows: pd.DataFrame) -> Any:
-    """A stored figure as a matplotlib image."""
-    panels, frames, known = restore(key, about, rows)
-    size = size_of("double" if len(panels) > 1 or len(known) > 6 else "single", len(panels))
+def draw_pair(figure: PaperFigure) -> Image:
+    """A paper's figure by the letter, and beside it as best known; panels of one quantity have the
+    same axes.
+    """
+    runs = [Run(str(bundle_of(f"{figure.suite}{ending}"))) for ending in READINGS]
+    panels: list[Any] = []
+    drawn: list[tuple[Any, ...]] = []
+    for pair in zip(*(find(run, figure).panels for run in runs), strict=True):
+        for run, panel, words in zip(runs, pair, READINGS.values(), strict=True):
+            title = f"{panel.title}, {words}" if panel.title else words.capitalize()
+            # Both are of one problem, however the suites set it: so they are laid out together.
+            panels.append(replace(panel, title=title, problem=pair[0].problem))
+            drawn.append((panel.data(run), looks(run.full_record)))
+    size = replace(size_of("double", len(panels)), panel=1.6, tallest=20.0)
     with size.context():
-        image, axes = grid(panels, size, about[key]["columns"])
-        for axis, panel, frame in zip(axes, panels, frames, strict=True):
-            panel.draw(axis, frame, known)
+        image, axes = grid(panels, size, 2)
+        for axis, panel, (rows, known) in zip(axes, panels, drawn, strict=True):
+            panel.draw(axis, rows, known)
+        for two in zip(axes[::2], axes[1::2], strict=True):
+            lows, highs = zip(*(axis.dataLim.intervalx for axis in two), strict=True)
+            for axis in two:
+                axis.dataLim.intervalx = min(lows), max(highs)
         finish(image, axes, panels, size)
     return image
-
-
-def stored() -> tuple[dict[str, Any], pd.DataFrame]:
-    """What is in the repository."""
-    return json.loads(ABOUT.read_text(encoding="utf-8")), pd.read_parquet(ROWS)
-
-
-def entries() -> Iterator[tuple[PaperFigure, str]]:
-    """Every figure with its reading."""
-    return ((figure, reading) for figure in read_figures() for reading in READINGS)
-
-
-def main() -> None:
-    """Store the papers' figures."""
-    about, rows = collect_all()
-    ABOUT.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    rows.to_parquet(ROWS, compression="zstd", index=False)
-    print(
-        f"{len(about)} figures, {len(rows):,} rows, "
-        f"{(ROWS.stat().st_size + ABOUT.stat().st_size) / 1e6:.2f} MB"
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -19,20 +19,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cbobench.report.tables.numbers import format_number
+
+from analysis.bundles import bundle_of, digest_of, list_played, read_shards, tabulate_bundles
 from analysis.folders import DOCS, PROSE, PUBLISHED
 from analysis.markdown import tabulate
 from analysis.papers import maps
-from analysis.papers.bundles import (
-    bundle_of,
-    link_bundles,
-    list_whole,
-    tabulate_bundles,
-    trace_origin,
-)
-from analysis.papers.figures import Stored, suites, write_page
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
 from cbobench.papers.rules import RULES
-from cbobench.report.load import Run
 from cbobench.report.tables.table import format_number
 
 STORED, PAGE = PUBLISHED / "reproduction.json", DOCS / "reproduction.md"
@@ -45,6 +39,8 @@ READINGS = {LETTER: "by the letter", BEST: "as best known"}
 PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}
 MAPPED = {"whole": maps.count_whole, "parts": maps.share_of_parts}
 Row = dict[str, Any]
+Stored = dict[str, Any]
+LINKED = "../published"  # from the page
 
 
 def reading_of(row: Row) -> str | None:
@@ -92,8 +88,17 @@ def say_verdict(row: Row | None) -> str:
 
 
 def link_verdict(row: Row | None) -> str:
-    """A verdict with its bundles."""
-    return link_bundles(say_verdict(row), row["where"]) if row else say_verdict(row)
+    """A verdict as a link to the bundle of its places ("map-x (problem); ..."); of several, the
+    others follow.
+    """
+    verdict = say_verdict(row)
+    places = row["where"].split("; ") if row else []
+    suites = dict.fromkeys(place.split(" (")[0].replace("-", "_") for place in places)
+    links = [
+        f"[{number if number > 1 else verdict}]({LINKED}/{bundle.name})"
+        for number, bundle in enumerate(list_played(suites), 1)
+    ]
+    return " ".join(links) or verdict
 
 
 def say_part(row: Row) -> str:
@@ -206,11 +211,6 @@ def page(stored: Stored) -> str:
     rows = stored["rows"]
     head, *parts = re.split(r"^<!-- (\w+) -->\n", TEXT.read_text(encoding="utf-8"), flags=re.M)
     prose = dict(zip(parts[::2], parts[1::2], strict=True))
-    cpus = ", ".join(stored["cpus"])
-    source = (
-        f"{stored['date']}, commit {stored['commit']}, {cpus}, {stored['cpu_minutes']:.0f} "
-        "CPU-minutes"
-    )
     title, about = fill(head, rows).split("\n", 1)
     text = ["\n\n".join([title, about.strip(), tally(rows).rstrip()])]
     for paper, name in PAPERS.items():
@@ -222,41 +222,38 @@ def page(stored: Stored) -> str:
         rule_table(),
         "## Bundles\n",
         fill(prose["bundles"], rows).strip() + "\n",
-        tabulate_bundles(suites()),
-        f"Measured {source}.",
+        tabulate_bundles(read_shards("papers"), LINKED),
     ]
     return "\n".join(text).rstrip() + "\n"
 
 
 def measured(names: Sequence[str], draws: int = DRAWS) -> Stored:
-    """The findings in the bundles of some suites, with where they come from, as they are stored.
+    """The findings in the bundles of some suites, with their digests, as they are stored.
 
     Args:
         draws: simulated replications per finding.
     """
-    folders = [str(bundle_of(name)) for name in names]
-    found, left_out = evaluate(folders, claims_of(), draws)
+    bundles = {name: bundle_of(name) for name in names}
+    found, left_out = evaluate([*map(str, bundles.values())], claims_of(), draws)
     if left_out:
         print(left_out)
-    seconds = sum(float(Run(folder).cells["seconds"].sum()) for folder in folders)
     return {
-        **trace_origin(names),
-        "cpu_minutes": round(seconds / 60, 1),
+        "bundles": {name: digest_of(bundle) for name, bundle in bundles.items()},
         "rows": [as_record(one) for one in found],
     }
-
-
-def read_stored() -> Stored:
-    """What is stored."""
-    return dict(json.loads(STORED.read_text(encoding="utf-8")))
 
 
 def main(given: Sequence[str] | None = None) -> None:
     """Write findings and page, or the page alone."""
     parser = argparse.ArgumentParser(description="The papers' claims, tested.")
     parser.add_argument("--render", action="store_true")
-    stored = read_stored() if parser.parse_args(given).render else measured(list_whole(suites()))
-    write_page(stored, STORED, page(stored), PAGE)
+    if parser.parse_args(given).render:
+        stored = json.loads(STORED.read_text(encoding="utf-8"))
+    else:
+        stored = measured([*read_shards("papers")])
+        text = json.dumps(stored, indent=1, ensure_ascii=False)
+        STORED.write_text(f"{text}\n", encoding="utf-8")
+    PAGE.write_text(page(stored), encoding="utf-8")
     print(f"{PAGE}: {tally(stored['rows']).strip()}")
 
 

@@ -24,7 +24,7 @@ def address(tmp_path_factory):
     """The page as the site has it, alone."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "pages").mkdir()
-    text = open_table.PAGE.read_text(encoding="utf-8")
+    text = open_table.render_page()
     (folder / "pages" / "index.md").write_text(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text))
     assert build(folder / "pages", folder / "out") == 0
     return (folder / "out" / "index.html").as_uri()
@@ -69,6 +69,6 @@ def test_rows_are_chosen(browser, address):
 def test_without_a_script_the_table_is_whole(browser, address):
     page = browser.new_context(java_script_enabled=False).new_page()
     page.goto(address)
-    page_rows = open_table.PAGE.read_text(encoding="utf-8").count("\n| ") - 2
+    page_rows = open_table.render_page().count("\n| ") - 2
     assert len(list_rows(page, "tr")) == page_rows
     assert page.locator(".filters").count() == 0

@@ -95,7 +95,7 @@ def test_so_are_those_that_python_shows_or_pages_draw(run):
     images = [
         *drawn(run),
         cbobench.plot(run, ["R", "V+"], kind="plane"),
-        gallery.draw("shi_eryilmaz_fig1_letter", *gallery.stored()),
+        gallery.draw_pair(gallery.read_figures()[0]),
     ]
     assert {type(image) for image in images} == {Image}
     sink = BytesIO()

@@ -24,15 +24,12 @@ def drawn(tmp_path_factory):
     recipe.
     """
     out = tmp_path_factory.mktemp("paper")
-    sample = {
-        name: paper
-        for name, paper in script.suites().items()
-        if not name.endswith("_fit") or name in FITTED
-    }
+    suites = script.list_suites()
+    sample = [name for name in suites if not name.endswith("_fit") or name in FITTED]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(script, "suites", lambda: sample)
-        paths, missing = script.paper_figures(out, seeds=2, data=None, horizon=41, cpus=0)
-    return out, paths, missing
+        patch.setattr(script, "list_suites", lambda: sample)
+        missing = script.draw_figures(out, seeds=2, horizon=41, cpus=0)
+    return out, sorted((out / "figures").glob("*.png")), missing
 
 
 @pytest.mark.long

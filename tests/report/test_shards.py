@@ -5,9 +5,20 @@ import subprocess
 import pytest
 
 import cbobench
-from analysis import shards
+from analysis import bundles, shards
+from cbobench.errors import Misuse
 
 SHARDS = {"tiny": {"suite": "first", "only": ["*/random"], "seeds": 2}}
+
+
+@pytest.fixture
+def part(tree):
+    """What is made of it: a page."""
+
+    def write():
+        (tree / "field.md").write_text("# Played\n")
+
+    return shards.Part(render=write, update=write, files=(tree / "field.md", tree / "none"))
 
 
 def git(folder, *words):
@@ -18,55 +29,58 @@ def git(folder, *words):
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
-    """A work tree with an empty page, whose shards are played beside it."""
+    """A work tree with an empty page, whose shard is played beside it."""
     folder, page = tmp_path / "tree", tmp_path / "tree" / "field.md"
     folder.mkdir()
     git(folder, "init", "--quiet")
     git(folder, "config", "user.name", "a")
     git(folder, "config", "user.email", "a@b.c")
     page.write_text("# Field\n")
+    (folder / "shards.yaml").write_text("field:\n  tiny: {suite: first}\n")
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "-m", "Begin")
-    for name, value in {
-        "ROOT": folder,
-        "PUBLISHED": folder,
-        "RUNS": tmp_path / "runs",
-        "PAGES": (page, folder / "none"),
-    }.items():
-        monkeypatch.setattr(shards, name, value)
-    monkeypatch.setattr(shards, "render_pages", lambda shards: page.write_text("# Played\n"))
+    monkeypatch.setattr(shards, "ROOT", folder)
+    monkeypatch.setattr(shards, "RUNS", tmp_path / "runs")
+    for module in (bundles, shards):
+        monkeypatch.setattr(module, "PUBLISHED", folder)
     return folder
 
 
 @pytest.mark.slow
-def test_a_shard_is_committed_with_the_pages_and_the_tree_is_clean_again(tree, capsys):
-    shards.play_shards(SHARDS, [], True)
-    assert shards.is_whole("tiny", SHARDS["tiny"])
+def test_a_shard_is_committed_with_the_pages_and_the_tree_is_clean_again(
+    tree, part, monkeypatch, capsys
+):
+    shards.play_shards(part, SHARDS, [], True)
+    assert bundles.is_whole("tiny", SHARDS["tiny"])
     assert git(tree, "show", "--format=%s", "--name-only").split("\n") == [
         "Play tiny: 2 of 2 cells",
         "",
         "field.md",
+        "shards.yaml",
         "tiny.zip",
         "",
     ]
     assert git(tree, "status", "--porcelain") == ""
-    shards.play_shards(SHARDS, [], True)
+    monkeypatch.setattr(shards, "is_confirmed", lambda name: True)
+    shards.play_shards(part, SHARDS, [], True)
     assert capsys.readouterr().out.endswith("nothing to play\n")
     assert len(git(tree, "log", "--format=%h").split()) == 2
 
 
 def test_in_a_tree_with_changes_nothing_is_played(tree, monkeypatch, capsys):
-    monkeypatch.setattr(shards, "play_shard", lambda *arguments: pytest.fail("it was played"))
+    monkeypatch.setattr(shards, "play_shards", lambda *arguments: print("played"))
     (tree / "mine.py").write_text("")
-    with pytest.raises(SystemExit, match=r"no commit holds \(mine.py\); commit them, or commit no"):
-        shards.play_shards(SHARDS, [], True)
-    monkeypatch.setattr(shards, "is_whole", lambda *of: True)
-    shards.play_shards(SHARDS, [], False)
-    assert capsys.readouterr().out == "nothing to play\n"
+    with pytest.raises(Misuse, match=r"no commit holds \(mine.py\); commit them, or commit no"):
+        shards.main(["field"])
+    assert capsys.readouterr().out == ""
+    shards.main(["field", "--no-commit"])
+    assert capsys.readouterr().out == "played\n"
+    with pytest.raises(Misuse, match="unknown shard 'tinny'; did you mean 'tiny'"):
+        shards.main(["field", "tinny"])
 
 
 def test_what_git_refuses_is_said(tree):
-    with pytest.raises(SystemExit, match="shards: git show: fatal: .*nothing.*; mend that, or"):
+    with pytest.raises(Misuse, match="git show: fatal: .*nothing.*; mend that, or"):
         shards.ask_git("show", "nothing")
 
 
@@ -76,12 +90,12 @@ def test_a_shard_that_is_stopped_is_resumed(tree, capsys):
     first, second = "gramacy/random", "gramacy/ckb-ucb"
     shard = {"suite": "first", "only": [first, second], "seeds": 1}
     shards.play_shard("tiny", shard | {"only": [first]}, 600.0)
-    assert shards.is_whole("tiny", shard | {"only": [first]})
+    assert bundles.is_whole("tiny", shard | {"only": [first]})
     shards.play_shard("tiny", shard, 0.0)
     assert "tiny: stopped after 0 minutes; the next call goes on" in capsys.readouterr().out
-    assert len(cbobench.load_cells(shards.bundle_of("tiny"))) == 1
-    assert not shards.is_whole("tiny", shard)
+    assert len(cbobench.load_cells(bundles.bundle_of("tiny"))) == 1
+    assert not bundles.is_whole("tiny", shard)
     shards.play_shard("tiny", shard, 600.0)
-    assert len(cbobench.load_cells(shards.bundle_of("tiny"))) == 2
-    assert shards.is_whole("tiny", shard)
-    assert not shards.is_whole("tiny", shard | {"seeds": 2})
+    assert len(cbobench.load_cells(bundles.bundle_of("tiny"))) == 2
+    assert bundles.is_whole("tiny", shard)
+    assert not bundles.is_whole("tiny", shard | {"seeds": 2})
