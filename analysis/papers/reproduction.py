@@ -19,8 +19,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cbobench.report.tables.numbers import format_number
-
 from analysis.bundles import bundle_of, digest_of, list_played, read_shards, tabulate_bundles
 from analysis.folders import DOCS, PROSE, PUBLISHED
 from analysis.markdown import tabulate
