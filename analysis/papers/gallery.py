@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
-from cbobench.report.figures.canvas import Image
 
 from analysis.bundles import bundle_of
 from analysis.folders import PROSE
 from analysis.papers.figures import recipe_of
 from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.figures import Figure, find_recipes
-from cbobench.report.figures.layout import finish, grid
+from cbobench.report.figures.layout import Image, finish, grid
 from cbobench.report.figures.style import looks, size_of
 from cbobench.report.load import Run
 
