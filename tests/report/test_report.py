@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from cbobench.report.tables.formats import render
 from cbobench.report.tables.table import TextTable
 from cbobench.stats.intervals import interval
 from tests.helpers import swept
+from tests.report.made import make
 
 SUITE = """\
 suite: figures
@@ -144,3 +147,23 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, mess
     (tmp_path / "claims.py").write_text("claims = []\n")
     with pytest.raises(Misuse, match=message):
         list(draw_all(Run(finished), tmp_path, recipe))
+
+
+def test_a_recipe_draws_the_same_bytes_in_another_process(tmp_path):
+    """Over 5 CPU-seconds, which import matplotlib and draw."""
+    curves = {
+        "t": [10, 40],
+        "regret": [[1.0, 2.0], [2.0, 4.0]],
+        "violation_hard": [[1.0, 2.0], [2.0, 4.0]],
+    }
+    cells = {("P", "A"): {"regret": [2.0, 4.0]}}
+    run = make(
+        tmp_path / "run", cells, seeds=range(2), horizon=40, rounds=dict.fromkeys(cells, curves)
+    )
+    here, there = tmp_path / "here", tmp_path / "there"
+    ((_, paths),) = draw_all(Run(run), here, "summary")
+    command = [sys.executable, "-m", "cbobench", "figures", run, "--recipe", "summary"]
+    subprocess.run([*command, "--out", there], capture_output=True, check=True)
+    assert {path.name for path in there.iterdir()} == {path.name for path in paths}
+    for path in paths:
+        assert (there / path.name).read_bytes() == path.read_bytes(), path.name
