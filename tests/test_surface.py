@@ -188,5 +188,5 @@ def test_pages_and_templates_import_from_cbobench_alone():
         for text in [*templates, *pages]
         for line in re.findall(r"from (cbobench[\w.]*) import", text)
     ]
-    assert len(imports) > 10
+    assert len(imports) > 5
     assert {*imports} == {"cbobench"}
