@@ -71,9 +71,12 @@ class FigureContents:
             if not panel.steps and frame["t"].nunique() < frame["t"].max():
                 self.outside.append("Between the rounds that are stored lines are straight.")
             last = frame.groupby("algorithm", sort=False).tail(1)
+            broken = last[last[panel.statistic].isna()]
             symbol = panel.metrics[panel.metric].symbol
-            for label in last.loc[last[panel.statistic].isna(), "label"]:
-                self.found.append((BROKEN, f"{panel.statistic} of {symbol} of {label}"))
+            for name, label in broken[["algorithm", "label"]].to_numpy():
+                good = run.good(panel.problem, name)[panel.metric]
+                known = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"
+                self.found.append((BROKEN, f"{panel.statistic} of {symbol} of {label} ({known})"))
 
 
 def identity(run: Run) -> str:
