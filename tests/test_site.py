@@ -102,6 +102,14 @@ def test_a_problem_of_each_form_is_drawn(name, panels):
     assert ("every seed draws its own" in caption) == (name in ("rkhs-1d", "expert-guidance"))
 
 
+def test_a_problem_whose_optimum_nobody_knows_says_so(tmp_path):
+    picture = pictures.picture_problem(tmp_path, "forest")
+    page = entries.describe_problem("forest", picture)
+    assert "There is no picture: to draw it is to simulate it." in page
+    assert "## Optimum\n\nNobody knows it." in page
+    assert "| x\\* |" in entries.describe_problem("gramacy", "")
+
+
 @pytest.mark.long
 def test_the_site_is_built_without_a_warning(tmp_path):
     if missing := find_missing():

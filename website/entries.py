@@ -167,6 +167,8 @@ def describe_optimum(name: str) -> str:
     varies = PROBLEMS.get(name).facts()["best"] == "varies"
     if problem is None and varies:
         return f"{FILES} ({escape_markdown(why)})"
+    if problem and "a known optimum" not in problem.offers():
+        return "Nobody knows it."
     if isinstance(problem, BoxProblem):
         return "\n\n".join(tabulate_reference(found) for _, found in problem.stated())
     if varies:

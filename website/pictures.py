@@ -26,6 +26,8 @@ def picture_problem(folder: Path, name: str) -> str:
     problem, why = prepare(name)
     if problem is None:
         return f"*There is no picture: {escape_markdown(why)}.*"
+    if "a known optimum" not in problem.offers():
+        return "*There is no picture: to draw it is to simulate it.*"
     depends_on = [source_hash(name), str(problem)]
     return keep(folder, name, depends_on, lambda: draw.draw_problem(problem, name))
 
