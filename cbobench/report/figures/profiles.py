@@ -264,6 +264,10 @@ class Profile:
         """Titles of the problems and algorithms to show."""
         return [(group.problem, group.algorithm) for group in self.groups(run)]
 
+    def is_absolute(self, run: Run, groups: Sequence[Group]) -> bool:
+        """Whether targets are COCO's, in units of f."""
+        return has_coco_targets(run, groups)
+
     def data(self, run: Run) -> pd.DataFrame:
         """One row per algorithm and point: `at` (a ratio, or a share of the horizon, which is round
         `t`), `share`.
@@ -272,7 +276,7 @@ class Profile:
         """
         groups = self.groups(run)
         check_regret_known(groups)
-        absolute = has_coco_targets(run, groups)
+        absolute = self.is_absolute(run, groups)
         if self.kind == "performance":
             at = np.array(COCO_TARGETS[::-1] if absolute else RATIOS)
             t = np.full(len(at), np.nan)
