@@ -66,6 +66,11 @@ class FigureContents:
         for pair in panel.pairs(run):
             has_cells = pair[1] in drawn and len(run.good(*pair)) > 0
             (self.pairs if has_cells else self.absent)[pair] = None
+        ends = [f"{name}_high" for name in panel.centres]
+        if np.isinf(frame.reindex(columns=ends).to_numpy(np.float64)).any():
+            self.outside.append(
+                "An arrow at the edge: a bar without an end; a point beside it: a median beyond all."
+            )
         if isinstance(panel, Panel):
             self.outside += panel.outside(frame)
             if not panel.steps and frame["t"].nunique() < frame["t"].max():

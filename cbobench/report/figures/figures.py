@@ -326,12 +326,17 @@ def paint(
             frame.sort_values("algorithm", key=lambda a: a.map(ranked.index), kind="stable")
             for frame in frames
         ]
+    has_bands = len(lead.coloured) <= BANDS
+    contents.panels = [
+        replace(panel, bands=has_bands)
+        if isinstance(panel, Panel) and panel.bands is None
+        else panel
+        for panel in contents.panels
+    ]
     undrawn, together = [], []
     letters = itertools.cycle(string.ascii_lowercase)
     for axis, panel, frame, letter in zip(axes, contents.panels, frames, letters, strict=False):
         if isinstance(panel, Panel):
-            bands = len(lead.coloured) <= BANDS if panel.bands is None else panel.bands
-            panel = replace(panel, bands=bands)
             leading = frame[frame["algorithm"].isin(lead.coloured)]
             places = find_coinciding(leading, panel.statistic, "y" in panel.log)
             together += [(_join_labels(place), letter) for place in places]
@@ -431,12 +436,12 @@ def draw(
     crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in figure.panels)
     size = options.size or ("double" if crowded else None)
     look = size_of(size, len(figure.panels), options.font)
+    folder.mkdir(parents=True, exist_ok=True)
     with look.context():
         image, contents = compose(run, figure, look, options.highlight)
         if image is None or not contents.pairs:
             return []
         text = caption(run, figure.caption, contents)
-        folder.mkdir(parents=True, exist_ok=True)
         kinds = ["pdf", "png", "svg"] if options.svg else ["pdf", "png"]
         paths = [folder / f"{figure.name}.{kind}" for kind in (*kinds, "csv", "txt")]
         facts = {"Title": figure.caption, "Keywords": identity(run)}

@@ -177,7 +177,7 @@ class Plane:
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         bars = "95 % interval" if self.statistic == "mean" else describe_median_interval(counts)
-        bars = f"bars around the {self.statistic}: {bars}, or without an end where they are arrows"
+        bars = f"bars around the {self.statistic}: {bars}"
         return over_seeds(self.statistic, bars, seeds, counts)
 
 

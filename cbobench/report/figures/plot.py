@@ -9,6 +9,7 @@ from typing import Any, get_args
 from cbobench.errors import CbobenchError, Misuse, show, words_of
 from cbobench.metrics import METRICS
 from cbobench.params import accept_fields
+from cbobench.report.figures.captions import UNKNOWN
 from cbobench.report.figures.curves import Panel, Statistic
 from cbobench.report.figures.figures import (
     Figure,
@@ -118,7 +119,7 @@ def plot(options: PlotOptions) -> Any:
             run, Figure(names[0], METRICS[names[0]].label, panels), page, highlight
         )
     if image is None:
-        absent = ", ".join(text for _, text in contents.found)
+        absent = ", ".join(text for sentence, text in contents.found if sentence == UNKNOWN)
         raise CbobenchError(f"nothing to draw: no value is known of {absent}; plot another metric")
     return image
 
