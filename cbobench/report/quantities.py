@@ -186,9 +186,10 @@ def select_metrics(
     by_name = quantities(metrics)
     if target is not None:
         by_name[ROUNDS_TO_TARGET] = rounds_to_target(target)
-    headings: dict[str, Metric] = {}
-    for q in (*quantities().values(), *by_name.values()):
-        for word in (q.label.removesuffix(q.symbol), q.label, q.name, q.symbol):
+    known = (*quantities().values(), *by_name.values())
+    headings = {_reduce_heading(q.label.removesuffix(q.symbol)): by_name[q.name] for q in known}
+    for q in known:
+        for word in (q.label, q.name, q.symbol):
             headings[_reduce_heading(word)] = by_name[q.name]
     result: dict[str, Metric] = {}
     for word in words_of("metric", names):

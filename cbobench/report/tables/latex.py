@@ -109,7 +109,7 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
             rf"\begin{{{environment}}}",
             r"\centering\small",
             rf"\setlength{{\tabcolsep}}{{{GAP / 2:.1f}pt}}\setlength{{\belowcaptionskip}}{{4pt}}",
-            rf"\caption{{{_to_latex(caption)}}}",
+            rf"\caption{{{_to_latex(caption)}.}}",
             rf"\label{{tab:{_make_label(table.title, quantities)}}}",
             rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
             r"\toprule",
