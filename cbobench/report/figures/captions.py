@@ -69,7 +69,7 @@ class FigureContents:
         ends = [f"{name}_high" for name in panel.centres]
         if np.isinf(frame.reindex(columns=ends).to_numpy(np.float64)).any():
             self.outside.append(
-                "An arrow at the edge: a bar without an end; a point beside it: an infinite median."
+                "An arrow at the edge: a bar without an end; a point beside: an infinite median."
             )
         if isinstance(panel, Panel):
             self.outside += panel.outside(frame)
