@@ -4,15 +4,12 @@ are made.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 
 import numpy as np
 
-from cbobench.errors import Misuse
-from cbobench.metrics import METRICS
 from cbobench.report.groups import Group, gather
-from cbobench.report.load import Run
-from cbobench.report.quantities import LACKS, NO_UNIT, OF_VIOLATION, lacks_unit
+from cbobench.report.quantities import LACKS, describe_unlike
 from cbobench.report.selection import Selection
 from cbobench.report.setups import describe_apart, describe_arithmetic, describe_horizons
 from cbobench.results.manifest import VARIANT_KINDS, short
@@ -44,23 +41,6 @@ def collect_notes(selection: Selection, compared: list[Group]) -> list[str]:
     return notes + describe_cells(selection, selection.groups)
 
 
-def refuse_untestable(selection: Selection, compared: list[Group]) -> None:
-    """Refuse to test methods against one another that were set up unlike, or have no T in common,
-    or quantities of which none can have a value.
-
-    Raises:
-        Misuse: they are such.
-    """
-    apart = describe_apart(selection.every_shown, compared)
-    if apart and len({group.algorithm for group in compared}) < 2:
-        raise Misuse(apart[0])
-    if selection.setups and selection.is_union:
-        remedy = "play all runs with the same, or list them without a test: --union"
-        raise Misuse(f"{'; '.join(selection.setups)}; {remedy}")
-    if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
-        raise Misuse("; ".join(describe_lacks(selection)))
-
-
 def describe_cells(selection: Selection, groups: list[Group]) -> list[str]:
     """What to know of some cells, whatever is shown of them: failures, overlaps, arithmetic, and
     what a suite says of its methods and cannot play.
@@ -78,18 +58,6 @@ def describe_cells(selection: Selection, groups: list[Group]) -> list[str]:
     notes += describe_arithmetic(groups)
     notes += [f"not played: {line}" for line in selection.unplayable]
     return [*notes, *run.record.leftovers]
-
-
-def describe_unlike(run: Run, problems: Iterable[str], metrics: Iterable[str]) -> list[str]:
-    """A line where metrics (names) that are shown because a reader asks for them add up violations
-    without a unit, on some of the problems (titles).
-    """
-    variants = run.record.variants("problems")
-    labels = run.record.labels("problems")
-    lacking = [labels[title] for title in dict.fromkeys(problems) if lacks_unit(variants[title])]
-    symbols = [METRICS[name].symbol for name in OF_VIOLATION if name in [*metrics]]
-    why = LACKS[NO_UNIT][0].format(", ".join(lacking)).removeprefix("left out, ")
-    return [f"{', '.join(symbols)}: a sum of unlike units, {why}"] if lacking and symbols else []
 
 
 def describe_failures(groups: list[Group]) -> list[str]:

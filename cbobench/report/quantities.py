@@ -113,6 +113,18 @@ def lacks_unit(problem: Variant) -> bool:
     return " without a unit" in (problem.note or "")
 
 
+def describe_unlike(run: Run, problems: Iterable[str], metrics: Iterable[str]) -> list[str]:
+    """A line where metrics (names) that are shown because a reader asks for them add up violations
+    without a unit, on some of the problems (titles).
+    """
+    variants = run.record.variants("problems")
+    labels = run.record.labels("problems")
+    lacking = [labels[title] for title in dict.fromkeys(problems) if lacks_unit(variants[title])]
+    symbols = [METRICS[name].symbol for name in OF_VIOLATION if name in [*metrics]]
+    why = LACKS[NO_UNIT][0].format(", ".join(lacking)).removeprefix("left out, ")
+    return [f"{', '.join(symbols)}: a sum of unlike units, {why}"] if lacking and symbols else []
+
+
 def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:
     """`METRICS`; the best feasible value in the words, units and direction of the problems' user,
     if all have the same and f differs from it by its sign at most.

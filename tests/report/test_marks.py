@@ -159,7 +159,7 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
     for method, form in LATEX_FORMS.items():
         assert sum(bool(re.match(f"{method} & {form}", line)) for line in latex) == 1
     assert any(
-        r"Bold: best; $^\dagger$: no method is significantly better" in line for line in latex
+        r"bold: best; $^\dagger$ no method is significantly better" in line for line in latex
     )
 
 

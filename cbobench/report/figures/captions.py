@@ -20,8 +20,8 @@ from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.planes import AnyPanel
 from cbobench.report.groups import Arena, Group, find_groups, gather, list_horizons
 from cbobench.report.load import Run
-from cbobench.report.notes import describe_cells, describe_lacks, describe_unlike
-from cbobench.report.quantities import SIMPLE_REGRET
+from cbobench.report.notes import describe_cells, describe_lacks
+from cbobench.report.quantities import SIMPLE_REGRET, describe_unlike
 from cbobench.report.selection import Selection
 from cbobench.report.setups import describe_horizons
 from cbobench.report.tables.summary import count_seeds

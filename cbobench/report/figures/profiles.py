@@ -22,10 +22,11 @@ from cbobench.report.figures.curves import Looks, marker_offset
 from cbobench.report.figures.style import LEGEND, legend_label
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_notes, refuse_untestable
+from cbobench.report.notes import collect_notes
 from cbobench.report.quantities import LACKS, SIMPLE_REGRET, find_first_rounds, find_lack
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
+from cbobench.report.tables.paired import refuse_untestable
 from cbobench.report.tables.table import TextTable
 from cbobench.stats import profile_shares
 

@@ -22,9 +22,10 @@ from cbobench.errors import Misuse, show, words_of
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, gather, group_by_arena
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_notes, refuse_untestable
+from cbobench.report.notes import collect_notes, describe_lacks
 from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
+from cbobench.report.setups import describe_apart
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.table import (
     Marked,
@@ -302,6 +303,23 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
     table = render_differences(frame, selection, "\n".join(filter(None, lines)))
     table = table.with_note(collect_notes(selection, compared))
     return Comparison(frame, table, unplayable=selection.unplayable)
+
+
+def refuse_untestable(selection: Selection, compared: list[Group]) -> None:
+    """Refuse to test methods against one another that were set up unlike, or have no T in common,
+    or quantities of which none can have a value.
+
+    Raises:
+        Misuse: they are such.
+    """
+    apart = describe_apart(selection.every_shown, compared)
+    if apart and len({group.algorithm for group in compared}) < 2:
+        raise Misuse(apart[0])
+    if selection.setups and selection.is_union:
+        remedy = "play all runs with the same, or list them without a test: --union"
+        raise Misuse(f"{'; '.join(selection.setups)}; {remedy}")
+    if len(selection.lacks) == len(selection.arenas) * len(selection.shown):
+        raise Misuse("; ".join(describe_lacks(selection)))
 
 
 def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd.DataFrame:

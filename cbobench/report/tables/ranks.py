@@ -10,11 +10,11 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, group_by, group_by_arena
-from cbobench.report.notes import collect_notes, refuse_untestable
+from cbobench.report.notes import collect_notes
 from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.paired import describe_need
+from cbobench.report.tables.paired import describe_need, refuse_untestable
 from cbobench.report.tables.table import BEST, Best, Marked, TextTable, format_number
 from cbobench.stats import paired_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
