@@ -153,10 +153,13 @@ def test_a_time_average_is_drawn_with_zero():
     assert axis.get_ylim()[0] > 400, "negative control: a sum has no zero to tend to"
 
 
+LEAVE = "beyond the panel: bars end in an arrow there, curves and bands are cut."
+
+
 def test_first_rounds_do_not_set_the_range_of_an_average():
     axis, caption = drawn(Panel("regret", "p", average=True), curve("a", 100.0 / T))
     assert axis.get_ylim()[1] < 15
-    assert caption == ["The first rounds leave the panel: from 0.5 to 100."]
+    assert caption == ["Values go from 0.5 to 100, " + LEAVE]
     axis, caption = drawn(Panel("regret", "p"), curve("a", 100.0 / T))
     assert (axis.get_ylim()[1] > 100, caption) == (True, [])
 
@@ -166,7 +169,7 @@ def test_a_long_bar_does_not_flatten_the_curves():
     axis, caption = drawn(Panel("regret", "p"), wide, curve("b", T * 0.5))
     assert 200 < axis.get_ylim()[1] < 400
     assert len(carets(axis, CARETUP)) == 1
-    assert caption == ["Bars that leave the panel end in an arrow: they go from 0.5 to 1.8e+04."]
+    assert caption == ["Values go from 0.5 to 1.8e+04, " + LEAVE]
     axis, caption = drawn(Panel("regret", "p"), curve("a", T * 1.0, T * 0.9, T * 1.1))
     assert (carets(axis, CARETUP), caption) == ([], [])
 
@@ -174,7 +177,7 @@ def test_a_long_bar_does_not_flatten_the_curves():
 def test_bars_that_end_below_zero_are_marked_on_a_logarithmic_axis():
     axis, caption = drawn(Panel("regret", "p", log="y"), curve("a", T * 1.0, T - 50.0, T + 50.0))
     assert carets(axis, CARETDOWN)
-    assert caption == ["Bars that end at or below 0 have an arrow downwards."]
+    assert caption == ["Values go from -49 to 250, " + LEAVE]
 
 
 def test_rounds_begin_at_zero():

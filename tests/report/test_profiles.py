@@ -230,7 +230,10 @@ def test_profiles_in_python(run):
 
 
 def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
-    cells = {("still", "A"): {"simple_regret": [0.1]}, ("moves", "A"): {"simple_regret": [NAN]}}
+    cells = {
+        ("still", "A"): {"simple_regret": [0.1]},
+        ("moves", "A"): {"simple_regret": [NAN], "simple_value": [NAN]},
+    }
     rounds = {
         ("still", "A"): {"t": T, "simple_regret": [[0.1] * 7]},
         ("moves", "A"): {"t": T, "simple_regret": [[NAN] * 7]},

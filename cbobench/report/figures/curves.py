@@ -341,8 +341,8 @@ class Panel(OverRounds):
         if not (least < low or most > high):
             return []
         return [
-            f"Values from {least:.3g} to {most:.3g} leave the panel: bars end in an arrow there, "
-            "curves and bands are cut."
+            f"Values go from {least:.3g} to {most:.3g}, beyond the panel: bars end in an arrow "
+            "there, curves and bands are cut."
         ]
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
@@ -544,34 +544,30 @@ class Boxes(OverRounds):
         """One box per round: quartiles, whiskers to 1.5 times their distance, what lies beyond as
         points.
         """
-        import seaborn as sns
-
         if "f_star" in frame and len(frame):
             best = frame.groupby("t")["f_star"].mean()
             axis.plot(best.index, best.to_numpy(), **BEST)
-        defined = frame.dropna(subset="value")
-        if len(defined):
+        defined_rows = frame.dropna(subset="value")
+        parts = {t: part["value"].to_numpy() for t, part in defined_rows.groupby("t")}
+        if parts:
             colour = looks[self.algorithm].colour
-            line = thin("lines")["linewidth"]
-            sns.boxplot(
-                defined,
-                x="t",
-                y="value",
-                native_scale=True,
-                width=0.62,
-                saturation=1,
-                color=mix_colour(colour, 0.65, towards=255),
-                linecolor=colour,
-                linewidth=line,
-                medianprops={"linewidth": 2 * line},
+            line: dict[str, Any] = {"color": colour, **thin("lines")}
+            axis.boxplot(
+                list(parts.values()),
+                positions=list(parts),
+                widths=0.62 * self.step,
+                patch_artist=True,
+                manage_ticks=False,
+                boxprops=line | {"facecolor": mix_colour(colour, 0.65, towards=255)},
+                whiskerprops=line,
+                capprops=line,
+                medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},
                 flierprops={
                     "marker": ".",
                     "markersize": 2,
                     "markerfacecolor": colour,
                     "markeredgecolor": "none",
                 },
-                legend=False,
-                ax=axis,
             )
             axis.set_xlim(0, self.last + self.step)
         axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
