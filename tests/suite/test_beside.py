@@ -180,7 +180,7 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
         ),
         (
             ["show", "turbo"],
-            "unknown name 'turbo'; did you mean 'scbo' or 'botorch-cei' or 'furbo'?",
+            "unknown name 'turbo'; did you mean 'furbo'?",
         ),
     ],
 )

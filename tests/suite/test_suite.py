@@ -47,7 +47,7 @@ WRONG = [
         ("horizon: 10", "horizont: 10"),
         r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?",
     ),
-    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; did you mean 'suite'"),
+    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; allowed: about"),
     (("horizon: 10", "horizon: ten"), "horizon is 'ten'; it must be a whole number"),
     (("horizon: 10", "horizon: 0"), "it must be a whole number of at least 1"),
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
@@ -302,7 +302,11 @@ def test_tables_are_known_by_content_not_by_path(write_suite, tmp_path):
     ids = []
     for name in ("one.csv", "two.csv"):
         (tmp_path / name).write_text(text)
-        suite = load(write_suite(GOOD.replace("rkhs-1d: {h: 0.25}", f"table: {{rows: {name}}}")))
+        suite = load(
+            write_suite(
+                GOOD.replace("rkhs-1d: {h: 0.25}", f"table: {{rows: {name}, layout: readings}}")
+            )
+        )
         ids.append(suite.grid.cells[0].id)
     assert ids[0] == ids[1]
 
