@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Any, get_args
+
+import pandas as pd
 
 from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, unknown
 from cbobench.papers.claims import Claim, Finding, findings
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures.figures import find_recipes
 from cbobench.report.load import Run
-from cbobench.report.tables.formats import render, render_records, terminal_width
-from cbobench.report.tables.table import TextTable, format_number
+from cbobench.report.tables.formats import (
+    render,
+    render_records,
+    terminal_width,
+    to_json_value,
+)
+from cbobench.report.tables.table import format_number
+from cbobench.report.tables.table import TextTable
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -76,11 +83,11 @@ def evaluate(
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, a claim's test
             fails, or it looks at a round that a bundle does not keep.
     """
-    runs_by_uri = {str(run): run for run in map(Run, runs)}
-    if len(runs_by_uri) < len(runs):
+    opened = [*map(Run, runs)]
+    if len({*map(str, opened)}) < len(opened):
         raise Misuse("a run is given twice; its claims would count twice")
-    runs_with_cells = [run for run in runs_by_uri.values() if (run.cells["status"] == "ok").any()]
-    empty = ", ".join(str(run) for run in runs_by_uri.values() if run not in runs_with_cells)
+    runs_with_cells = [run for run in opened if (run.cells["status"] == "ok").any()]
+    empty = ", ".join(str(run) for run in opened if run not in runs_with_cells)
     if not runs_with_cells:
         raise CbobenchError(
             f"{empty} has no good cell yet, so no claim can be tested; see cbobench status"
@@ -96,7 +103,15 @@ def evaluate(
             raise CbobenchError(
                 f"the claim {claim.id} cannot be tested: {one_line(error)}"
             ) from error
-    return tested, f"left out, without a good cell yet: {empty}" if empty else ""
+    left_out = ""
+    if empty:
+        left_out = f"left out, without a good cell yet: {empty}"
+    return tested, left_out
+
+
+def has_p(part: Part) -> bool:
+    """Whether its p decided, so that it is shown."""
+    return part.verdict == "contradicted" and not math.isnan(part.p)
 
 
 def format_estimate(part: Part) -> str:
@@ -105,8 +120,10 @@ def format_estimate(part: Part) -> str:
     """
     if math.isnan(part.low):
         return format_number(part.value, is_count=True)
-    p = f", p {part.p:.2g}" if part.verdict == "contradicted" and not math.isnan(part.p) else ""
-    return f"{format_number(part.value)} [{format_number(part.low)}, {format_number(part.high)}]{p}"
+    text = f"{format_number(part.value)} [{format_number(part.low)}, {format_number(part.high)}]"
+    if has_p(part):
+        text += f", p {part.p:.2g}"
+    return text
 
 
 def describe_counts(findings: Sequence[Finding]) -> str:
@@ -131,11 +148,10 @@ def describe_seeds(part: Part) -> str:
     seeds = f"{part.n}/{part.expected}"
     if not part.needed:
         return seeds
-    return (
-        f"{seeds}, no number would tell"
-        if math.isinf(part.needed)
-        else f"{seeds}, some {part.needed:,.0f} would tell"
-    )
+    needed = "no number"
+    if math.isfinite(part.needed):
+        needed = f"some {part.needed:,.0f}"
+    return f"{seeds}, {needed} would tell"
 
 
 def render_findings(
@@ -150,102 +166,92 @@ def render_findings(
     """
     if style == "json":
         return render_records([as_record(f) for f in findings], "json")
-    if brief and style == "table" and any(f.parts for f in findings):
-        width = width or terminal_width()
-        return render(tabulate_verdicts(findings, width), style, width)
-    table = tabulate_findings(findings, parts)
+    width = width or terminal_width()
+    is_table = style == "table"
+    table = tabulate_findings(findings, parts, once=is_table)
     if not table.rows:  # no grid without a row
         lines = [table.title, *table.note.splitlines()]
-        return "\n".join(
-            part for line in lines for part in textwrap.wrap(line, width or terminal_width())
-        )
-    rows = [[*row] for row in table.rows]
-    # From the end: the row above must still hold the text that this one is compared with.
-    for previous, row in reversed(list(itertools.pairwise(rows))):
-        if style == "table" and previous[:2] == row[:2]:  # a statement is printed once
-            row[1] = ""
-    return render(replace(table, rows=rows), style, width)
+        return "\n".join(textwrap.fill(line, width) for line in lines)
+    if brief and is_table:
+        table = tabulate_verdicts(findings, width)
+    return render(table, style, width)
 
 
 def tabulate_verdicts(findings: Sequence[Finding], width: int) -> TextTable:
     """A line for every claim that the runs hold: its verdict, or in how many settings which, and
     as much of its statement as a line of this width has room for.
     """
-    tested = [f for f in findings if f.parts]
-    verdicts: dict[str, list[str]] = {}
-    for f in tested:
-        verdicts.setdefault(f.claim.id, []).append(f.verdict)
-    statements = {f.claim.id: f.claim.statement for f in tested}
-    said = {
-        id: words[0] if len({*words}) == 1 else count_verdicts(words)
-        for id, words in verdicts.items()
-    }
+    verdicts: dict[tuple[str, str], list[str]] = {}
+    for f in findings:
+        if f.parts:
+            verdicts.setdefault((f.claim.id, f.claim.statement), []).append(f.verdict)
+    lines = [("claim", "verdict", "statement")]
+    for (id, statement), words in verdicts.items():
+        said = words[0]
+        if len({*words}) > 1:
+            said = count_verdicts(words)
+        lines.append((id, said, statement))
     # Two columns before each of the three, and one at the end.
-    room = width - 7 - max(len("claim"), *map(len, said)) - max(map(len, said.values()))
-    rows = [
-        (id, words, textwrap.shorten(statements[id], max(room, ROOM), placeholder=" …"))
-        for id, words in said.items()
+    longest = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    room = max(width - 7 - longest[0] - longest[1], ROOM)
+    columns, *rows = [
+        (id, said, textwrap.shorten(statement, room, placeholder=" …"))
+        for id, said, statement in lines
     ]
-    return TextTable(
-        ["claim", "verdict", "statement"], rows, describe_counts(findings), MORE, left=3
-    )
+    return TextTable(columns, rows, describe_counts(findings), MORE, left=3)
 
 
-def tabulate_findings(findings: Sequence[Finding], parts: bool = False) -> TextTable:
+def tabulate_findings(
+    findings: Sequence[Finding], parts: bool = False, once: bool = False
+) -> TextTable:
     """Findings as a table; below it the settings, each once, and the claims that the runs say
     nothing of.
 
     Rows that differ in their settings alone are one.
+
+    Args:
+        parts: a row for every part, instead of the one that decides.
+        once: a statement stands in the first of its rows alone.
     """
+    title = describe_counts(findings)
+    untested = _describe_untested(findings)
     tested = [f for f in findings if f.parts]
-    columns = [
-        "claim",
-        "statement",
-        "verdict",
-        "parts",
-        "paper",
-        "ours",
-        "seeds",
-        "setting",
-        "self-replication",
-    ]
-    numbers = {
-        key: i for i, key in enumerate(dict.fromkeys((f.places, f.settings) for f in tested), 1)
-    }
-    settings_by_row: dict[tuple[str, ...], list[int]] = {}
-    for f in tested:
-        rates = f"{f.rates.holds:.0%}, wrong in {f.rates.contradicted:.0%}" if f.rates else ""
-        for part in f.parts if parts else [f.deciding]:
-            verdict, held = (part.verdict, "") if parts else (f.verdict, f"{f.held}/{len(f.parts)}")
-            ours = f"{part.subject}: {format_estimate(part)}"
-            described = (
-                f.claim.id,
-                f.claim.statement,
-                verdict,
-                held,
-                part.paper,
-                ours,
-                describe_seeds(part),
-            )
-            settings = settings_by_row.setdefault((*described, rates), [])
-            if numbers[f.places, f.settings] not in settings:
-                settings.append(numbers[f.places, f.settings])
-    rows = [
-        [*row[:-1], ", ".join(map(str, numbers)), row[-1]]
-        for row, numbers in settings_by_row.items()
-    ]
-    notes = [NOTE] if rows else []
-    notes += [P_NOTE] * any(", p " in row[5] for row in rows)
-    notes = (
-        ["; ".join(notes)] * bool(notes)
-        + _describe_settings([*numbers])
-        + _describe_untested(findings)
-    )
-    table = TextTable(columns, rows, describe_counts(findings), "\n".join(notes), left=9)
-    idle = {
-        i for i, alike in ((7, len(numbers) < 2), (8, not any(f.rates for f in findings))) if alike
-    }
-    return table.without(idle)
+    if not tested:
+        return TextTable([], [], title, untested)
+    settings = list(dict.fromkeys((f.places, f.settings) for f in tested))
+    shown = [(f, part) for f in tested for part in (f.parts if parts else [f.deciding])]
+    rows = []
+    for f, part in shown:
+        row = {
+            "claim": f.claim.id,
+            "statement": f.claim.statement,
+            "verdict": f.verdict,
+            "parts": f"{f.held}/{len(f.parts)}",
+            "paper": part.paper,
+            "ours": f"{part.what}: {format_estimate(part)}",
+            "seeds": describe_seeds(part),
+            "setting": str(settings.index((f.places, f.settings)) + 1),
+        }
+        if parts:
+            row |= {"verdict": part.verdict, "parts": ""}
+        if f.rates:
+            row["self-replication"] = f"{f.rates.holds:.0%}, wrong in {f.rates.contradicted:.0%}"
+        rows.append(row)
+
+    # One row of those that differ in their setting alone, with the settings in it.
+    frame = pd.DataFrame(rows).fillna("").drop_duplicates()
+    others = frame.columns.drop("setting").tolist()
+    merged = frame.groupby(others, sort=False)["setting"].agg(", ".join).reset_index()
+    if once:
+        merged.loc[merged.duplicated(["claim", "statement"]), "statement"] = ""
+    columns = frame.columns.tolist()
+    if len(settings) == 1:
+        columns = others
+    notes = [NOTE]
+    if any(has_p(part) for _, part in shown):
+        notes.append(P_NOTE)
+    note = "\n".join(filter(None, ["; ".join(notes), *_describe_settings(settings), untested]))
+    return TextTable(columns, merged[columns].to_numpy().tolist(), title, note, left=len(columns))
 
 
 def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
@@ -256,58 +262,49 @@ def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
     words_by_setting = [
         re.sub(r"(?<!\S)(?=R )", "parameter ", text).split(", ") for _, text in settings
     ]
-    if not words_by_setting:
-        return []
     shared = [
         word
         for word in words_by_setting[0]
         if all(word in setting_words for setting_words in words_by_setting)
     ]
+    shared_text = ", ".join(shared)
     if len(settings) == 1:
-        return [f"setting: {settings[0][0]}: {', '.join(shared)}"]
-    lines = [f"all settings: {', '.join(shared)}"] * bool(shared)
-    for number, ((places, _), setting_words) in enumerate(
+        return [f"setting: {settings[0][0]}: {shared_text}"]
+    lines = []
+    if shared:
+        lines.append(f"all settings: {shared_text}")
+    for i, ((places, _), setting_words) in enumerate(
         zip(settings, words_by_setting, strict=True), 1
     ):
+        line = f"setting {i}: {places}"
         own_text = ", ".join(word for word in setting_words if word not in shared)
-        lines.append(f"setting {number}: {places}" + (f": {own_text}" if own_text else ""))
+        if own_text:
+            line += f": {own_text}"
+        lines.append(line)
     return lines
 
 
-def _describe_untested(findings: Sequence[Finding]) -> list[str]:
+def _describe_untested(findings: Sequence[Finding]) -> str:
     """A line with the claims that are not in the runs; what they need, of few, and where the runs
-    have the problem.
+    have the problem. "" for none.
     """
     untested = [f for f in findings if not f.parts]
-    near = untested if len(untested) <= FEW else [f for f in untested if f.near]
-    other_claims = [f.claim.id for f in untested if f not in near]
-    texts = [f"{f.claim.id} {f.note}" for f in near]
-    texts += [f"{', '.join(other_claims)} need other problems (--format json says which)"] * bool(
-        other_claims
-    )
-    return [f"not in these runs: {'; '.join(texts)}"] * bool(untested)
+    if not untested:
+        return ""
+    explained = untested
+    if len(untested) > FEW:
+        explained = [f for f in untested if f.near]
+    others = ", ".join(f.claim.id for f in untested if f not in explained)
+    texts = [f"{f.claim.id} {f.note}" for f in explained]
+    if others:
+        texts.append(f"{others} need other problems (--format json says which)")
+    return f"not in these runs: {'; '.join(texts)}"
 
 
 def as_record(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON; NaN becomes null, infinity a string."""
+    """A finding as JSON; numbers have six digits, NaN becomes null, infinity a string."""
     claim = finding.claim
     head = {name: getattr(claim, name) for name in ("id", "statement", "quote", "source", "figure")}
-    parts = [
-        {
-            "rule": part.rule,
-            "what": part.subject,
-            "paper": part.paper,
-            "verdict": part.verdict,
-            "value": _finite(part.value),
-            "low": _finite(part.low),
-            "high": _finite(part.high),
-            "n": part.n,
-            "expected": part.expected,
-            "p": _finite(part.p),
-            "needed": _finite(part.needed),
-        }
-        for part in finding.parts
-    ]
     return head | {
         "verdict": finding.verdict,
         "held": finding.held,
@@ -318,12 +315,13 @@ def as_record(finding: Finding) -> dict[str, Any]:
         "n": finding.n,
         "expected": finding.expected,
         "note": finding.note,
-        "parts": parts,
+        "parts": [
+            {name: _round(value) for name, value in asdict(part).items()} for part in finding.parts
+        ],
     }
 
 
-def _finite(value: float) -> float | str | None:
-    """A number with six digits that JSON can hold."""
-    if math.isnan(value):
-        return None
-    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+def _round(value: Any) -> Any:
+    if isinstance(value, float):
+        value = float(f"{value:.6g}")
+    return to_json_value(value)

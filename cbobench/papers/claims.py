@@ -14,11 +14,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 from cbobench.errors import show
-from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_of
+from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, list_plays, verdict_of
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.rng import generator
@@ -53,16 +52,23 @@ class Case:
         return list({play.problem.title: play.problem for play in self.plays}.values())
 
     @property
+    def algorithms(self) -> list[Variant]:
+        """The algorithms, in the suite's order."""
+        return list({play.algorithm.title: play.algorithm for play in self.plays}.values())
+
+    @property
     def places(self) -> str:
         """The suites, with the problems' labels."""
-        problems_by_suite: dict[str, dict[str, None]] = {}
+        places_by_suite: dict[str, dict[str, None]] = {}
         for play in self.plays:
-            problems_by_suite.setdefault(play.run.record.suite, {})[play.place] = None
-        texts = {
-            suite: ", ".join(places) if len(places) < 3 else f"{len(places)} problems"
-            for suite, places in problems_by_suite.items()
-        }
-        return "; ".join(f"{suite} ({text})" for suite, text in texts.items())
+            places_by_suite.setdefault(play.run.record.suite, {})[play.place] = None
+        texts = []
+        for suite, places in places_by_suite.items():
+            text = ", ".join(places)
+            if len(places) > 2:
+                text = f"{len(places)} problems"
+            texts.append(f"{suite} ({text})")
+        return "; ".join(texts)
 
     def of(self, algorithm: str, problem: Variant | None = None) -> list[Play]:
         """The plays of an algorithm (its registered name), in the suite's order."""
@@ -73,18 +79,14 @@ class Case:
         """The play of an algorithm on a problem."""
         return self.of(algorithm, problem)[0]
 
-    @property
-    def seeds(self) -> list[int]:
-        """All seeds that some play has."""
-        return sorted({int(seed) for play in self.plays for seed in play.final("seconds").index})
-
     def draw(self, index: int, trials: int) -> Case:
         """A simulated replication: seeds drawn for us, as many as there are, and others for the
         paper's trials.
         """
-        seeds = self.seeds
+        seeds = sorted({int(seed) for play in self.plays for seed in play.final("seconds").index})
         rng = generator("papers", "replication", index)
-        ours, theirs = (tuple(rng.choice(seeds, size).tolist()) for size in (len(seeds), trials))
+        ours = rng.choice(seeds, len(seeds)).tolist()
+        theirs = rng.choice(seeds, trials).tolist()
         plays = [
             replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays
         ]
@@ -124,7 +126,7 @@ class Claim:
     within: Sequence[str] = ()
     optional: Sequence[str] = ()
     across: bool = False
-    kind: str = ""
+    kind: str = "of another kind"
     quote: str = ""
     trials: int = 50
 
@@ -174,18 +176,17 @@ class Finding:
     @property
     def deciding(self) -> Part:
         """The part that decides the verdict: the first contradicted one, else one that cannot tell,
-        else the first.
+        else one that is stronger than claimed, else the first.
         """
-        for verdict in ("contradicted", "cannot tell", "stronger than claimed"):
-            for part in self.parts:
-                if part.verdict == verdict:
-                    return part
-        return self.parts[0]
+        order = ("contradicted", "cannot tell", "stronger than claimed", "reproduced")
+        return min(self.parts, key=lambda part: order.index(part.verdict))
 
     @property
     def n(self) -> int:
         """Complete seeds of the part that decides."""
-        return self.deciding.n if self.parts else 0
+        if not self.parts:
+            return 0
+        return self.deciding.n
 
     @property
     def expected(self) -> int:
@@ -214,88 +215,95 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
             than 5 % of them contradicts nothing.
     """
     for claim in claims:
+        find_cases = _list_cases
+        if claim.across:
+            find_cases = _pool_runs
         is_tested = False
-        for case in _pool_runs(runs, claim) if claim.across else _cases(runs, claim):
+        for case in find_cases(runs, claim):
             # A case that says nothing, such as one without a complete seed, is no finding.
             if parts := judge(claim.test(case)):
                 is_tested = True
                 yield _conclude(claim, case, parts, draws)
         if not is_tested:
             near = any(_list_problems(run, claim) for run in runs)
-            yield Finding(claim, "not in these runs", "", note=_missing(runs, claim), near=near)
+            note = f"needs {_find_lack(runs, claim)}"
+            yield Finding(claim, "not in these runs", places="", note=note, near=near)
 
 
 def _conclude(claim: Claim, case: Case, parts: list[Part], draws: int) -> Finding:
     """The finding of a claim's parts in one setting."""
-    rates = replicate(claim, case, draws) if draws else None
-    if rates and rates.contradicted > SIGNIFICANT:
+    rates = None
+    if draws:
+        rates = replicate(claim, case, draws)
         # A rule that contradicts so many replications of our own result says nothing against the
         # paper's.
-        parts = [
-            replace(p, verdict="cannot tell") if p.verdict == "contradicted" else p for p in parts
-        ]
+        if rates.contradicted > SIGNIFICANT:
+            parts = [
+                replace(part, verdict="cannot tell") if part.verdict == "contradicted" else part
+                for part in parts
+            ]
     return Finding(
         claim,
         verdict_of(parts),
         case.places,
-        problems=tuple(dict.fromkeys(play.problem.name for play in case.plays)),
+        problems=tuple(dict.fromkeys(problem.name for problem in case.problems)),
         parts=tuple(parts),
         settings=describe_settings(case, claim.within),
         rates=rates,
     )
 
 
-def _missing(runs: Sequence[Run], claim: Claim) -> str:
-    """Name what the runs lack: the problem, its kind, some of the algorithms, or values of
+def _find_lack(runs: Sequence[Run], claim: Claim) -> str:
+    """What the runs lack: the problem, its kind, some of the algorithms, or values of
     parameters.
     """
-    runs_with_problem = [run for run in runs if _select_problems(run, claim)]
-    if not runs_with_problem:
-        labels = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
-        instead = f", and not {', '.join(map(show, labels))}" if labels else ""
-        return f"needs {' or '.join(claim.problems)}" + (
-            f" {claim.kind or 'of another kind'}{instead}" if labels else ""
-        )
     lacks = [
         [name for name in claim.algorithms if not run.named("algorithm", [name])]
-        for run in runs_with_problem
+        for run in runs
+        if _select_problems(run, claim)
     ]
-    fewest = min(lacks, key=lambda names: len(names))
-    several = f"several {' and '.join(claim.within)}" if claim.within else "other parameters"
-    return f"needs {', '.join(fewest) or several}"
+    if lacks:
+        if fewest := min(lacks, key=len):
+            return ", ".join(fewest)
+        if claim.within:
+            return f"several {' and '.join(claim.within)}"
+        return "other parameters"
+    needed = " or ".join(claim.problems)
+    labels = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
+    if not labels:
+        return needed
+    return f"{needed} {claim.kind}, and not {', '.join(map(show, labels))}"
 
 
 def _list_problems(run: Run, claim: Claim) -> list[str]:
     """Labels of a run's problems of the claim's names, whatever their kind."""
     labels = run.record.labels("problems")
-    return [
-        labels[title]
-        for title, v in run.record.variants("problems").items()
-        if v.name in claim.problems
-    ]
+    return [labels[title] for title in run.named("problem", claim.problems)]
 
 
 def _select_problems(run: Run, claim: Claim) -> list[Variant]:
-    return [
-        v
-        for v in run.record.variants("problems").values()
-        if v.name in claim.problems and claim.among(v)
-    ]
+    variants = run.record.variants("problems").values()
+    return [v for v in variants if v.name in claim.problems and claim.among(v)]
 
 
-def _cases(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
-    """One case per choice of variants in a run."""
+def _select_plays(run: Run, claim: Claim) -> list[Play]:
     names = {*claim.algorithms, *claim.optional}
+    return list_plays(run, _select_problems(run, claim), names)
+
+
+def _list_cases(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
+    """One case per choice of variants in a run."""
     for run in runs:
-        problems = _select_problems(run, claim)
-        algorithms = [v for v in run.record.variants("algorithms").values() if v.name in names]
-        choices_of = (choices(variants, claim.within) for variants in (problems, algorithms))
-        for chosen_problems, chosen_algorithms in itertools.product(*choices_of):
-            pairs = itertools.product(
-                itertools.chain(*chosen_problems.values()),
-                itertools.chain(*chosen_algorithms.values()),
+        every = Case(tuple(_select_plays(run, claim)))
+        for problems, algorithms in itertools.product(
+            choices(every.problems, claim.within), choices(every.algorithms, claim.within)
+        ):
+            plays = tuple(
+                play
+                for problem, algorithm in itertools.product(problems, algorithms)
+                for play in every.plays
+                if play.problem is problem and play.algorithm is algorithm
             )
-            plays = tuple(play for pair in pairs if (play := Play(run, *pair)).expected)
             if plays and {play.algorithm.name for play in plays} >= set(claim.algorithms):
                 yield Case(plays)
 
@@ -305,79 +313,134 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
     # Of runs that hold the same play, the one with the most seeds counts.
     largest: dict[tuple[str, str, int], Play] = {}
     for run in runs:
-        algorithms = [
-            v for v in run.record.variants("algorithms").values() if v.name in claim.algorithms
-        ]
-        for play in (
-            Play(run, *pair) for pair in itertools.product(_select_problems(run, claim), algorithms)
-        ):
+        for play in _select_plays(run, claim):
             key = play.problem.key, play.algorithm.key, play.horizon
-            if play.expected > (largest[key].expected if key in largest else 0):
-                largest[key] = play
-    plays = [*largest.values()]
-    options = [[play for play in plays if play.algorithm.name == name] for name in claim.algorithms]
-    for combination in itertools.product(*options):
-        if all(
-            _share_settings(a, b, claim.within) for a, b in itertools.combinations(combination, 2)
-        ):
+            largest[key] = max(largest.get(key, play), play, key=lambda one: one.expected)
+    every = Case(tuple(largest.values()))
+    for combination in itertools.product(*map(every.of, claim.algorithms)):
+        settings = [_list_settings(play, claim.within) for play in combination]
+        if not any(count_differences(a, b) for a, b in itertools.combinations(settings, 2)):
             yield Case(combination)
 
 
-def _share_settings(a: Play, b: Play, within: Sequence[str]) -> bool:
-    def same(left: Variant, right: Variant) -> bool:
-        common = (left.values.keys() & right.values.keys()) - set(within)
-        return all(format_value(left.values[p]) == format_value(right.values[p]) for p in common)
-
-    return (
-        a.problem.name == b.problem.name
-        and same(a.problem, b.problem)
-        and same(a.algorithm, b.algorithm)
-    )
+def _list_settings(play: Play, within: Sequence[str]) -> dict[str, str]:
+    """The problem's name, and the parameters of problem and algorithm with their owners."""
+    settings = {"problem": play.problem.name}
+    for owner, variant in (("problem", play.problem), ("algorithm", play.algorithm)):
+        for name, value in variant.values.items():
+            if name not in within:
+                settings[f"{owner}: {name}"] = format_value(value)
+    return settings
 
 
 def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
     """Describe the decisive settings of a case: first those that all methods share, then each
     method's own.
     """
-    problems = {(play.problem.title, play.problem.name): play.problem for play in case.plays}
-    algorithms = {
-        (play.algorithm.title, play.algorithm.name): play.algorithm for play in case.plays
-    }
-    settings = []
-    for variants in (problems, algorithms):
+    horizons = dict.fromkeys(f"{play.horizon:,}" for play in case.plays)
+    settings = [f"T {', '.join(horizons)}"]
+    for variants, common in ((case.problems, ()), (case.algorithms, case.problems)):
         for name in DECISIVE:
-            values = {
-                v.name: format_value(v.values[name]) for v in variants.values() if name in v.values
-            }
-            # What says that nothing was chosen; data that are not kept are a choice.
-            off = ("null", "none") if name == "keep" else ("null", "none", "false")
-            if name in within or {*values.values()} <= {*off}:
+            values = {v.name: format_value(v.values[name]) for v in variants if name in v.values}
+            if name in within or all(is_off(name, value) for value in values.values()):
                 continue
-            if name == "data" and not any(
-                value.startswith("look-alike") for value in values.values()
-            ):
-                continue  # the paper's own
             # A method's value of what problems have as well says whose it is.
-            is_ambiguous = variants is algorithms and any(
-                name in v.values for v in problems.values()
-            )
-            if len(set(values.values())) == 1 and not is_ambiguous:
-                settings.append(f"{name} {next(iter(values.values()))}")
-            else:
+            is_ambiguous = any(name in v.values for v in common)
+            first, *others = {*values.values()}
+            if others or is_ambiguous:
                 settings += [f"{method}: {name} {value}" for method, value in values.items()]
-    horizon = ", ".join(dict.fromkeys(f"{play.horizon:,}" for play in case.plays))
-    return ", ".join([f"T {horizon}", *settings])
+            else:
+                settings.append(f"{name} {first}")
+    return ", ".join(settings)
 
 
-Choice = dict[str, list[Variant]]
+def is_off(name: str, value: str) -> bool:
+    """Whether a parameter's value (in a word) says that nothing was chosen; data that are not kept
+    are a choice, the paper's own data are none.
+    """
+    if name == "data":
+        return not value.startswith("look-alike")
+    return value in ("null", "none") or (value == "false" and name != "keep")
 
 
 def format_value(value: Any) -> str:
     """A parameter's value in a word."""
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True)
 
 
-def varying_parameters(variants: Sequence[Variant], within: Sequence[str] = ()) -> list[str]:
+def count_differences(a: Mapping[str, str], b: Mapping[str, str]) -> int:
+    """The number of parameters that both have and differ in."""
+    return sum(a[p] != b[p] for p in a.keys() & b.keys())
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """Variants of one name that differ `within` only.
+
+    Attributes:
+        shared: their values of what other names vary, too.
+        departs: whether it is not the first kind of its name with these values.
+    """
+
+    name: str
+    shared: Mapping[str, str]
+    departs: bool
+    variants: list[Variant]
+
+
+def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator[list[Variant]]:
+    """Ways to choose one variant per name, or several that differ in `within` only. Every variant
+    is in one choice.
+
+    If several names vary a parameter, a choice has the same value of it for all of them. If one
+    name alone varies a parameter, a choice leaves its first value for at most one name. A value
+    that only one name has goes with the variants of the others that agree with it in most
+    parameters.
+    """
+    named: dict[str, list[Variant]] = {}
+    for variant in variants:
+        named.setdefault(variant.name, []).append(variant)
+    vary = {name: _list_varying(same, within) for name, same in named.items()}
+    counts = Counter(itertools.chain(*vary.values()))
+
+    # A choice is made among kinds, as what differs `within` alone is compared in one test.
+    kinds: dict[str, dict[str, _Kind]] = {name: {} for name in named}
+    for variant in variants:
+        values = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
+        shared = {p: value for p, value in values.items() if counts[p] > 1}
+        known = kinds[variant.name]
+        departs = any(kind.shared == shared for kind in known.values())
+        kind = _Kind(variant.name, shared, departs, [])
+        known.setdefault(format_value(values), kind).variants.append(variant)
+
+    # A parameter that one name alone varies is changed for one name at a time: all combinations of
+    # all names would be a product of settings that no paper has. One name after the other, as the
+    # product of all would be long.
+    combinations: list[list[_Kind]] = [[]]
+    for same in kinds.values():
+        combinations = [
+            [*chosen, kind]
+            for chosen in combinations
+            for kind in same.values()
+            if _go_together(chosen, kind)
+        ]
+
+    # A kind whose shared value no other name has would be in no choice, and its plays would be
+    # tested by nothing.
+    for kind in itertools.chain(*(same.values() for same in kinds.values())):
+        if not any(kind in chosen for chosen in combinations):
+            nearest = {
+                name: min(same.values(), key=lambda one: count_differences(kind.shared, one.shared))
+                for name, same in kinds.items()
+            }
+            combinations.append([*(nearest | {kind.name: kind}).values()])
+    for chosen in combinations:
+        yield [variant for kind in chosen for variant in kind.variants]
+
+
+def _list_varying(variants: Sequence[Variant], within: Sequence[str]) -> list[str]:
     """Names of the parameters in which some variants of one name differ."""
     names = dict.fromkeys(name for variant in variants for name in variant.values)
     return [
@@ -388,78 +451,9 @@ def varying_parameters(variants: Sequence[Variant], within: Sequence[str] = ()) 
     ]
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """Variants of one name that differ `within` only; `shared`: their values of what other names
-    vary, too.
-    """
-
-    name: str
-    shared: Mapping[str, str]
-    variants: list[Variant]
-
-
-def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator[Choice]:
-    """Ways to choose one variant per name, or several that differ in `within` only. Every variant
-    is in one choice.
-
-    If several names vary a parameter, a choice has the same value of it for all of them. If one
-    name alone varies a parameter, a choice leaves its first value for at most one name. A value
-    that only one name has goes with the variants of the others that agree with it in most
-    parameters.
-    """
-    names = list(dict.fromkeys(variant.name for variant in variants))
-    vary = {
-        name: varying_parameters([v for v in variants if v.name == name], within) for name in names
-    }
-    counts = Counter(itertools.chain(*vary.values()))
-
-    # A choice is made among kinds, as what differs `within` alone is compared in one test.
-    kinds: dict[str, dict[str, _Kind]] = {name: {} for name in names}
-    for variant in variants:
-        values = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
-        shared = {p: value for p, value in values.items() if counts[p] > 1}
-        kind = kinds[variant.name].setdefault(format_value(values), _Kind(variant.name, shared, []))
-        kind.variants.append(variant)
-
-    # A parameter that one name alone varies is changed for one name at a time: all combinations of
-    # all names would be a product of settings that no paper has. Reversed, so that of kinds with
-    # equal shared values the first remains.
-    first = {
-        (name, format_value(kind.shared)): kind
-        for name in names
-        for kind in reversed(kinds[name].values())
-    }
-    combinations: list[tuple[_Kind, ...]] = [()]
-    for name in names:  # one name after the other: the product of all would be long
-        combinations = [
-            (*chosen, kind)
-            for chosen in combinations
-            for kind in kinds[name].values()
-            if _go_together((*chosen, kind), first)
-        ]
-
-    # A kind whose shared value no other name has would be in no choice, and its plays would be
-    # tested by nothing.
-    for kind in itertools.chain(*(kinds_of_name.values() for kinds_of_name in kinds.values())):
-        if not any(kind in chosen for chosen in combinations):
-            nearest_kinds = (
-                kind if name == kind.name else max(kinds[name].values(), key=partial(_agree, kind))
-                for name in names
-            )
-            combinations.append(tuple(nearest_kinds))
-    yield from ({k.name: k.variants for k in chosen} for chosen in combinations)
-
-
-def _go_together(chosen: Sequence[_Kind], first: Mapping[tuple[str, str], _Kind]) -> bool:
-    """Whether the last agrees with all before, and at most one is not the first of its name."""
-    *before, last = chosen
-    departures = sum(kind is not first[kind.name, format_value(kind.shared)] for kind in chosen)
-    return departures <= 1 and all(
-        _agree(kind, last) == len(kind.shared.keys() & last.shared) for kind in before
+def _go_together(chosen: Sequence[_Kind], last: _Kind) -> bool:
+    """Whether a kind agrees with all before, and at most one of them departs."""
+    departures = sum(kind.departs for kind in (*chosen, last))
+    return departures <= 1 and not any(
+        count_differences(kind.shared, last.shared) for kind in chosen
     )
-
-
-def _agree(a: _Kind, b: _Kind) -> int:
-    """The number of parameters that both vary and agree in."""
-    return sum(a.shared[p] == b.shared[p] for p in a.shared.keys() & b.shared)

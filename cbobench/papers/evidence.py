@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -14,7 +14,7 @@ import pandas as pd
 from cbobench.errors import CbobenchError
 from cbobench.play.block import recorded_rounds
 from cbobench.report.load import Run
-from cbobench.results.manifest import Variant, VariantKind
+from cbobench.results.manifest import Variant
 from cbobench.stats.paired_tests import SIGNIFICANT, holm
 
 Verdict = Literal[
@@ -25,7 +25,7 @@ Verdict = Literal[
     "cannot tell",
     "not in these runs",
 ]
-HOLDS = ("reproduced", "stronger than claimed")
+HOLDS = {"reproduced", "stronger than claimed"}
 MOST_SEEDS = 100_000  # a larger number of seeds that would tell is not worth naming
 
 
@@ -34,6 +34,10 @@ class Play:
     """One algorithm on one problem in a run: its good cells (`Run.good`).
 
     Attributes:
+        label: the algorithm's label in its run.
+        place: the problem's label in its run.
+        horizon: T of its cells.
+        expected: seeds that were asked for.
         seeds: drawn with replacement for a simulated replication; None for the cells as they are.
         paper: in a simulated replication, the same play with the seeds that stand for the paper's
             trials.
@@ -42,28 +46,12 @@ class Play:
     run: Run
     problem: Variant
     algorithm: Variant
-    seeds: tuple[int, ...] | None = None
+    label: str
+    place: str
+    horizon: int
+    expected: int
+    seeds: list[int] | None = None
     paper: Play | None = None
-
-    @property
-    def label(self) -> str:
-        """The algorithm's label in its run."""
-        return _labels(self.run, "algorithms")[self.algorithm.title]
-
-    @property
-    def place(self) -> str:
-        """The problem's label in its run."""
-        return _labels(self.run, "problems")[self.problem.title]
-
-    @property
-    def horizon(self) -> int:
-        """T of its cells."""
-        return self.run.horizon_of(self.problem.title)
-
-    @property
-    def expected(self) -> int:
-        """Seeds that were asked for."""
-        return _expected(self.run, self.problem.title).get(self.algorithm.title, 0)
 
     def final(self, column: str) -> pd.Series:
         """A column of the cells by seed, such as a metric at T; seeds where it is undefined are
@@ -79,15 +67,15 @@ class Play:
         """
         curve = _curve(self.run, metric, self.problem.title, self.algorithm.title)
         if curve.empty:
-            return round(t), pd.Series(dtype=np.float64)
+            return max(1, round(t)), pd.Series(dtype=np.float64)
         recorded = recorded_rounds(self.horizon, self.run.record.keep)
-        last = int(recorded[max(0, int(np.searchsorted(recorded, t, side="right")) - 1)])
+        last = int(recorded[recorded <= t].max(initial=recorded[0]))
         if last not in curve.index:
             raise CbobenchError(
                 f"{self.run} does not keep round {last}, at which a claim looks; give the "
                 f"run folder, or export it again with --rounds {last} and the others"
             )
-        return last, self._draw(curve.iloc[int(np.searchsorted(curve.index, last))].dropna())
+        return last, self._draw(curve.T[last].dropna())
 
     def average(self, metric: str, t: float) -> pd.Series:
         """The metric over the rounds up to the last recorded one of these, by seed."""
@@ -97,30 +85,14 @@ class Play:
     def _draw(self, values: pd.Series) -> pd.Series:
         if self.seeds is None:
             return values
-        drawn = values.reindex(self.seeds)
-        drawn.index = pd.RangeIndex(len(drawn))
-        return drawn.dropna()
+        return values.reindex(self.seeds).reset_index(drop=True).dropna()
 
 
 # A simulated replication asks for these once per part: they are most of its time.
 @lru_cache(maxsize=1024)
-def _labels(run: Run, kind: VariantKind) -> dict[str, str]:
-    return run.record.labels(kind)
-
-
-@lru_cache(maxsize=1024)
-def _expected(run: Run, problem: str) -> dict[str, int]:
-    return run.expected_of(problem)
-
-
-@lru_cache(maxsize=1024)
 def _final(run: Run, column: str, problem: str, algorithm: str) -> pd.Series:
-    good = run.good(problem, algorithm)
-    return (
-        pd.Series(good[column].to_numpy(dtype=np.float64), index=good["seed"].to_numpy())
-        .dropna()
-        .sort_index()
-    )
+    values = run.good(problem, algorithm).set_index("seed")[column]
+    return values.astype(np.float64).dropna().sort_index()
 
 
 @lru_cache(maxsize=64)
@@ -130,13 +102,37 @@ def _curve(run: Run, metric: str, problem: str, algorithm: str) -> pd.DataFrame:
     return pd.DataFrame(values, t, seeds).sort_index(axis=1)
 
 
-@dataclass(frozen=True)
+def list_plays(run: Run, problems: Iterable[Variant], names: Collection[str]) -> list[Play]:
+    """The plays of some algorithms (registered names) on some problems, in the suite's order, where
+    a cell was asked for.
+    """
+    labels = run.record.labels("algorithms")
+    places = run.record.labels("problems")
+    plays = []
+    for problem in problems:
+        expected = run.expected_of(problem.title)
+        for algorithm in run.record.variants("algorithms").values():
+            if algorithm.name in names and algorithm.title in expected:
+                play = Play(
+                    run=run,
+                    problem=problem,
+                    algorithm=algorithm,
+                    label=labels[algorithm.title],
+                    place=places[problem.title],
+                    horizon=run.horizon_of(problem.title),
+                    expected=expected[algorithm.title],
+                )
+                plays.append(play)
+    return plays
+
+
+@dataclass(frozen=True, kw_only=True)
 class Part:
-    """One measured part of a claim.
+    """One measured part of a claim; what a rule has not decided cannot be told.
 
     Attributes:
         rule: the name of its rule (`cbobench.papers.rules.RULES`).
-        subject: the quantity, with the methods' labels.
+        what: the quantity, with the methods' labels.
         paper: what the claim says of it.
         verdict: "reproduced", "stronger than claimed", "contradicted" or "cannot tell".
         value, low, high: ours with its 95 % interval; NaN where there is none.
@@ -147,48 +143,43 @@ class Part:
     """
 
     rule: str
-    subject: str
+    what: str
     paper: str
-    verdict: Verdict
-    value: float
-    low: float
-    high: float
+    verdict: Verdict = "cannot tell"
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     n: int
     expected: int
     p: float = math.nan
-    needed: float = 0.0
-
-    @classmethod
-    def open(
-        cls, rule: str, subject: str, paper: str, n: int, expected: int, value: float = math.nan
-    ) -> Part:
-        """A part that cannot be told, because it has no interval."""
-        return cls(
-            rule=rule,
-            subject=subject,
-            paper=paper,
-            verdict="cannot tell",
-            value=value,
-            low=math.nan,
-            high=math.nan,
-            n=n,
-            expected=expected,
-            needed=math.inf,
-        )
-
-    def count_needed(self, *bounds: float) -> Part:
-        """Return it with about how many seeds would tell its value from some bounds, if it cannot
-        be told.
-        """
-        if self.verdict != "cannot tell":
-            return self
-        needed = count_seeds_needed(self.n, self.value, self.low, self.high, *bounds)
-        return replace(self, needed=needed)
+    needed: float = math.inf
 
     @property
     def holds(self) -> bool:
         """Whether it is as claimed, or stronger."""
         return self.verdict in HOLDS
+
+    def decide(
+        self,
+        verdict: Verdict,
+        value: float,
+        low: float,
+        high: float,
+        *bounds: float,
+        p: float = math.nan,
+        scale: Callable[[float], float] = float,
+    ) -> Part:
+        """The part with what the seeds say of it.
+
+        Args:
+            bounds: those of which the interval must lie on one side; if it cannot be told, they say
+                how many seeds would tell. None where more seeds would not.
+            scale: the function of the value in which the interval is as long on both sides.
+        """
+        needed = 0.0
+        if verdict == "cannot tell":
+            needed = count_seeds_needed(self.n, *map(scale, (value, low, high, *bounds)))
+        return replace(self, verdict=verdict, value=value, low=low, high=high, p=p, needed=needed)
 
 
 def judge(parts: Iterable[Part]) -> list[Part]:
@@ -199,13 +190,13 @@ def judge(parts: Iterable[Part]) -> list[Part]:
     needs adjustment.
     """
     part_list = list(parts)
-    adjusted = holm([part.p for part in part_list])
-    return [
-        replace(part, p=float(p), verdict="cannot tell")
-        if part.verdict == "contradicted" and p >= SIGNIFICANT
-        else replace(part, p=float(p))
-        for part, p in zip(part_list, adjusted, strict=True)
-    ]
+    judged = []
+    for part, p in zip(part_list, holm([part.p for part in part_list]), strict=True):
+        verdict = part.verdict
+        if verdict == "contradicted" and p >= SIGNIFICANT:
+            verdict = "cannot tell"
+        judged.append(replace(part, p=float(p), verdict=verdict))
+    return judged
 
 
 def verdict_of(parts: Sequence[Part]) -> Verdict:
@@ -215,11 +206,13 @@ def verdict_of(parts: Sequence[Part]) -> Verdict:
     holds: contradicted if a part is, else cannot tell.
     """
     verdicts = {part.verdict for part in parts}
-    if verdicts and verdicts <= {*HOLDS}:
-        return "stronger than claimed" if "stronger than claimed" in verdicts else "reproduced"
-    if verdicts & {*HOLDS}:
+    if verdicts & HOLDS and verdicts - HOLDS:
         return "reproduced in part"
-    return "contradicted" if "contradicted" in verdicts else "cannot tell"
+    decisive: tuple[Verdict, ...] = ("stronger than claimed", "reproduced", "contradicted")
+    for verdict in decisive:
+        if verdict in verdicts:
+            return verdict
+    return "cannot tell"
 
 
 def count_seeds_needed(n: int, value: float, low: float, high: float, *bounds: float) -> float:
@@ -228,9 +221,12 @@ def count_seeds_needed(n: int, value: float, low: float, high: float, *bounds: f
     The half-width of a 95 % interval shrinks like 1/√n; the distance must be 2.8 standard errors
     instead of 1.96.
     """
-    distance = min(abs(value - bound) for bound in bounds)
+    distance = min((abs(value - bound) for bound in bounds), default=math.inf)
     half = (high - low) / 2
-    if not (math.isfinite(half) and math.isfinite(distance)) or n < 2:
+    is_known = math.isfinite(half) and math.isfinite(distance)
+    if n < 2 or not is_known or distance == 0:
         return math.inf
-    needed = math.inf if distance == 0 else n * (half / distance * 2.8 / 1.96) ** 2
-    return math.inf if needed > MOST_SEEDS else float(max(n + 1, math.ceil(needed)))
+    needed = n * (half / distance * 2.8 / 1.96) ** 2
+    if needed > MOST_SEEDS:
+        return math.inf
+    return float(max(n + 1, math.ceil(needed)))

@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from cbobench.metrics import METRICS
-from cbobench.papers.evidence import (
-    HOLDS,
-    Part,
-    Play,
-    Verdict,
-    count_seeds_needed,
-    judge,
-    verdict_of,
-)
+from cbobench.papers.evidence import Part, Play, Verdict, judge, verdict_of
 from cbobench.stats.intervals import (
     Array,
     draw_resamples,
@@ -45,6 +37,10 @@ ROUND = 1.0  # a mean number of rounds may differ by so much, whatever its facto
 ENOUGH = 30
 LINEAR = 0.9  # a sum that grows like t^e with e above this is almost linear
 MOSTLY = 0.75  # "always" is reproduced if at least this share of trials is so
+CURVED = 1.5  # a cost that grows like x^e with e above this is nearer to quadratic than to linear
+TRIALS = 50  # of a paper, which its means and shares are taken to be of
+SIDES = {False: "below", True: "above"}
+SIGNS = {False: "<", True: ">"}
 
 
 class Rule(NamedTuple):
@@ -107,30 +103,44 @@ RULES = {
     "cost": Rule(
         "cost grows like a power of the size",
         "least-squares slope of the log median on the log size, Student's interval",
-        "the interval lies on the claim's side of 1.5",
+        f"the interval lies on the claim's side of {CURVED:g}",
         "it lies on the other side",
     ),
 }
 
 
-def _symbol(metric: str) -> str:
-    return METRICS[metric].symbol if metric in METRICS else metric
+def _symbol(column: str) -> str:
+    if column in METRICS:
+        return METRICS[column].symbol
+    return column
 
 
-BY_SIDE: dict[int, Verdict] = {-1: "reproduced", 0: "cannot tell", 1: "contradicted"}
-"""What the side of a bound says on which an interval lies, where a claim is that it lies below."""
-
-
-def side_of(low: float, high: float, bound: float) -> int:
-    """-1 if an interval lies below the bound, 1 above, 0 on both sides or without an end."""
-    return int(low > bound) - int(high < bound)
+def tell_side(low: float, high: float, bound: float, above: bool) -> Verdict:
+    """What an interval says of the claim that a number lies below a bound, or `above` it."""
+    lies = {False: high < bound, True: low > bound}
+    if lies[above]:
+        return "reproduced"
+    if lies[not above]:
+        return "contradicted"
+    return "cannot tell"
 
 
 @lru_cache(maxsize=32)
-def _resamples(n: int, size: int | None = None) -> Array:
+def _resamples(n: int, seed: int = 0, size: int | None = None) -> Array:
     """Shares of the seeds in each resample, (draws, n); `size` values are drawn instead of n."""
-    drawn = draw_resamples(n) if size is None else draw_resamples(n, seed=1, size=size)
+    drawn = draw_resamples(n, seed=seed, size=size)
     return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+
+
+def _pair(first: pd.Series, second: pd.Series) -> Array:
+    """Two values of the seeds that have both, (n, 2)."""
+    return pd.concat([first, second], axis=1, join="inner").dropna().to_numpy()
+
+
+def _read_pairs(metric: str, a: Play, b: Play, t: float | None = None) -> Array:
+    if t is None:
+        return _pair(a.final(metric), b.final(metric))
+    return _pair(a.average(metric, t), b.average(metric, t))
 
 
 def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = False) -> Part:
@@ -138,99 +148,72 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
     paired by seed.
     """
     if a.paper and b.paper:
-        higher = bool(_pairs(metric, a.paper, b.paper, t).diff(axis=1).iloc[:, 1].mean() < 0)
-    pairs = _pairs(metric, a, b, t)
-    word = "above" if higher else "below"
-    subject = (
-        f"{_symbol(metric)}{'' if t is None else f'/t at t = {t:.0f}'} of {a.label} {word} "
-        f"{b.label}'s"
-    )
-    paper = "difference > 0" if higher else "difference < 0"
-    d = difference(pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy())
-    side = side_of(d.mean_low, d.mean_high, 0.0) * (-1 if higher else 1)
-    verdict: Verdict = "cannot tell"
-    if side < 0 and d.p < SIGNIFICANT:
-        verdict = "reproduced"
-    elif (
-        side > 0
-        and d.p < SIGNIFICANT
-        and not is_carried_by_few(pairs.iloc[:, 0] - pairs.iloc[:, 1])
-    ):
-        verdict = "contradicted"
+        higher = bool(np.diff(_read_pairs(metric, a.paper, b.paper, t)).sum() < 0)
+    pairs = _read_pairs(metric, a, b, t)
+    average = ""
+    if t is not None:
+        average = f"/t at t = {t:.0f}"
     part = Part(
         rule="order",
-        subject=subject,
-        paper=paper,
-        verdict=verdict,
-        value=d.mean,
-        low=d.mean_low,
-        high=d.mean_high,
-        n=d.n,
+        what=f"{_symbol(metric)}{average} of {a.label} {SIDES[higher]} {b.label}'s",
+        paper=f"difference {SIGNS[higher]} 0",
+        n=len(pairs),
         expected=max(a.expected, b.expected),
-        p=d.p,
     )
-    return part.count_needed(0.0)
+    d = difference(*pairs.T)
+    verdict = tell_side(d.mean_low, d.mean_high, 0.0, above=higher)
+    is_weak = verdict == "contradicted" and is_carried_by_few(np.diff(pairs))
+    if d.p >= SIGNIFICANT or is_weak:
+        verdict = "cannot tell"
+    return part.decide(verdict, d.mean, d.mean_low, d.mean_high, 0.0, p=d.p)
 
 
-def _pairs(metric: str, a: Play, b: Play, t: float | None) -> pd.DataFrame:
-    sides = [play.final(metric) if t is None else play.average(metric, t) for play in (a, b)]
-    return pd.concat(sides, axis=1, join="inner").dropna()
-
-
-def similar(metric: str, a: Play, b: Play) -> Part:
+def similar(metric: str, a: Play, b: Play, or_better: bool = False) -> Part:
     """The means at T differ by less than a factor of two; if a is lower by more, it is stronger
-    than claimed.
+    than claimed, with `or_better` as claimed.
     """
-    return _ratio("similar", metric, a, b)
-
-
-def not_worse(metric: str, a: Play, b: Play) -> Part:
-    """a's mean at T is less than twice b's."""
-    return _ratio("not worse", metric, a, b)
-
-
-def _ratio(rule: str, metric: str, a: Play, b: Play) -> Part:
-    bounds = [1 / SIMILAR, SIMILAR] if rule == "similar" else [SIMILAR]
-    claimed = len(bounds) - 1  # between the bounds, or below the only one
+    # The bounds part the ratios into zones; the claim is that the ratio lies in one of them.
+    rule = "similar"
+    bounds = [1 / SIMILAR, SIMILAR]
+    zone = f"{bounds[0]:g} to {SIMILAR:g}"
+    if or_better:
+        rule = "not worse"
+        bounds = [SIMILAR]
+        zone = f"< {SIMILAR:g}"
+    claimed = len(bounds) - 1
     if a.paper and b.paper:
-        means = _pairs(metric, a.paper, b.paper, None).mean().to_numpy()
-        claimed = int(np.searchsorted(bounds, means[0] / means[1])) if means[1] > 0 else claimed
-    pairs = _pairs(metric, a, b, None).to_numpy()
-    n = len(pairs)
-    expected = max(a.expected, b.expected)
-    subject = f"{_symbol(metric)} of {a.label} over {b.label}'s"
-    paper = f"{bounds[0]:g} to {bounds[1]:g}" if rule == "similar" else f"< {SIMILAR:g}"
-    means = _resamples(n) @ pairs if n > 1 else np.zeros((1, 2))
+        ours, theirs = _read_pairs(metric, a.paper, b.paper).sum(axis=0)
+        if theirs > 0:
+            claimed = int(np.searchsorted(bounds, ours / theirs))
+    pairs = _read_pairs(metric, a, b)
+    part = Part(
+        rule=rule,
+        what=f"{_symbol(metric)} of {a.label} over {b.label}'s",
+        paper=zone,
+        n=len(pairs),
+        expected=max(a.expected, b.expected),
+    )
+    if part.n < 2:
+        return part
+    means = _resamples(part.n) @ pairs
     if (means <= 0).any():
-        return Part.open(rule, subject, paper, n, expected)
-    ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean())
+        return part
     drawn = means[:, 0] / means[:, 1]
-    low, high = percentiles(drawn, n)
+    low, high = percentiles(drawn, part.n)
     first, last = np.searchsorted(bounds, [low, high])
     verdict: Verdict = "cannot tell"
+    p = math.nan
     if first == last:
-        if first == claimed or (rule == "not worse" and first < claimed):
+        is_better = first < claimed
+        if first == claimed or (is_better and or_better):
             verdict = "reproduced"
-        elif first < claimed:
+        elif is_better:
             verdict = "stronger than claimed"
-        elif not any(is_carried_by_few(values) for values in pairs.T):
+        elif not any(map(is_carried_by_few, pairs.T)):
             verdict = "contradicted"
-    logs = [math.log(x) for x in (ratio, low, high, *bounds)]
-    needed = count_seeds_needed(n, *logs) if verdict == "cannot tell" else 0.0
-    p = _tail(np.searchsorted(bounds, drawn) <= claimed) if verdict == "contradicted" else math.nan
-    return Part(
-        rule=rule,
-        subject=subject,
-        paper=paper,
-        verdict=verdict,
-        value=ratio,
-        low=low,
-        high=high,
-        n=n,
-        expected=expected,
-        p=p,
-        needed=needed,
-    )
+            p = _tail(np.searchsorted(bounds, drawn) <= claimed)
+    ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean())
+    return part.decide(verdict, ratio, low, high, *bounds, p=p, scale=math.log)
 
 
 def _tail(claimed: NDArray[np.bool_]) -> float:
@@ -238,101 +221,90 @@ def _tail(claimed: NDArray[np.bool_]) -> float:
     return float(min(1.0, 2 * (claimed.sum() + 1) / (len(claimed) + 1)))
 
 
-def number(metric: str, play: Play, paper: float, trials: int = 50) -> Part:
-    """The mean at T is the paper's number, a mean of so many trials; lower is better."""
-    return _mean("number", metric, play, paper, trials)
-
-
-def at_most(metric: str, play: Play, bound: float, trials: int = 50) -> Part:
-    """The mean at T is at most a number, which is a mean of so many trials."""
-    return _mean("at most", metric, play, bound, trials)
-
-
-def _mean(rule: str, metric: str, play: Play, paper: float, trials: int) -> Part:
+def number(metric: str, play: Play, paper: float, at_most: bool = False) -> Part:
+    """The mean at T is the paper's number, or `at_most` that; lower is better."""
+    least = None
+    unit = 0.0
+    if metric in METRICS:
+        least = METRICS[metric].least
+        if METRICS[metric].is_count:
+            unit = ROUND
     if play.paper:
         paper = float(play.paper.final(metric).mean())
-    values = play.final(metric).to_numpy()
-    n = len(values)
-    mean = float(values.mean()) if len(values) else math.nan
-    known = METRICS.get(metric)
-    least = known.least if known else None
-    low, high = (float(end) for end in interval(values, bounds=(least, None)))
-    unit = ROUND if known and known.is_count else 0.0
-    subject = f"{_symbol(metric)} of {play.label}"
-    paper_text = f"{'≤ ' if rule == 'at most' else ''}{paper:g}"
-    if n < 2:
-        return Part.open(rule, subject, paper_text, n, play.expected, mean)
-    p = _same_law(values, paper, trials)
-    near = (paper / SIMILAR - unit, paper * SIMILAR + unit)
-    far = (paper / FAR - unit, paper * FAR + unit)
-    if rule == "at most":
-        near = (-math.inf, near[1])
-        far = (-math.inf, far[1])
-    verdict: Verdict = "cannot tell"
-    accepted = near[0] <= mean <= near[1] or (far[0] <= mean <= far[1] and p >= SIGNIFICANT)
-    if (near[0] <= low and high <= near[1]) or (accepted and n >= ENOUGH):
-        verdict = "reproduced"
-    elif (high < far[0] or low > far[1]) and (n >= ENOUGH or not is_carried_by_few(values)):
-        verdict = "contradicted" if low > far[1] else "stronger than claimed"
+    near = [paper / SIMILAR - unit, paper * SIMILAR + unit]
+    far = [paper / FAR - unit, paper * FAR + unit]
+    rule = "number"
+    said = f"{paper:g}"
+    if at_most:
+        near[0] = far[0] = -math.inf
+        rule = "at most"
+        said = f"≤ {paper:g}"
+    values = play.final(metric)
+    mean = float(values.mean())
     part = Part(
         rule=rule,
-        subject=subject,
-        paper=paper_text,
-        verdict=verdict,
+        what=f"{_symbol(metric)} of {play.label}",
+        paper=said,
         value=mean,
-        low=low,
-        high=high,
-        n=n,
+        n=len(values),
         expected=play.expected,
-        p=p,
     )
-    return part.count_needed(*far)
+    if part.n < 2:
+        return part
+    low, high = map(float, interval(values, bounds=(least, None)))
+    p = _same_law(values.to_numpy(), paper)
+    is_enough = part.n >= ENOUGH
+    is_near = near[0] <= mean <= near[1]
+    is_accepted = far[0] <= mean <= far[1] and p >= SIGNIFICANT
+    is_surely_near = near[0] <= low and high <= near[1]
+    verdict: Verdict = "cannot tell"
+    if is_surely_near or (is_enough and (is_near or is_accepted)):
+        verdict = "reproduced"
+    elif is_enough or not is_carried_by_few(values):
+        if low > far[1]:
+            verdict = "contradicted"
+        if high < far[0]:
+            verdict = "stronger than claimed"
+    return part.decide(verdict, mean, low, high, *far, p=p)
 
 
-def _same_law(values: Array, paper: float, trials: int) -> float:
-    """p of the difference of two means, of all values and of so many trials of the same law, by
+def _same_law(values: Array, paper: float) -> float:
+    """p of the difference of two means, of all values and of `TRIALS` of the same law, by
     resampling.
     """
     n = len(values)
-    apart = np.abs(_resamples(n, trials) @ values - _resamples(n) @ values)
+    apart = np.abs(_resamples(n, seed=1, size=TRIALS) @ values - _resamples(n) @ values)
     return float(((apart >= abs(values.mean() - paper) * (1 - 1e-12)).sum() + 1) / (len(apart) + 1))
 
 
-def never(metric: str, play: Play, trials: int = 50) -> Part:
+def never(metric: str, play: Play) -> Part:
     """The metric is 0 at T in every trial. The value is the share of seeds at 0."""
     from scipy.stats import fisher_exact
 
-    share = 1.0 if play.paper is None else float((play.paper.final(metric) == 0).mean())
-    values = play.final(metric).to_numpy()
+    values = play.final(metric)
     n = len(values)
-    zeros = int((values == 0).sum())
-    low, high = proportion(zeros, n)
-    theirs = round(share * trials)
-    p = (
-        float(fisher_exact([[zeros, n - zeros], [theirs, trials - theirs]]).pvalue)
-        if n
-        else math.nan
+    part = Part(
+        rule="always",
+        what=f"share of seeds with {_symbol(metric)} = 0, {play.label}",
+        paper="1",
+        n=n,
+        expected=play.expected,
     )
+    if n == 0:
+        return part
+    share = 1.0
+    if play.paper:
+        share = float((play.paper.final(metric) == 0).mean())
+    zeros = int((values == 0).sum())
+    theirs = round(share * TRIALS)
+    p = float(fisher_exact([[zeros, n - zeros], [theirs, TRIALS - theirs]]).pvalue)
+    low, high = proportion(zeros, n)
     verdict: Verdict = "cannot tell"
     if p < SIGNIFICANT:
         verdict = "contradicted"
     elif low > MOSTLY - (1 - share):
         verdict = "reproduced"
-    ours = zeros / n if n else math.nan
-    subject = f"share of seeds with {_symbol(metric)} = 0, {play.label}"
-    part = Part(
-        rule="always",
-        subject=subject,
-        paper="1",
-        verdict=verdict,
-        value=ours,
-        low=low,
-        high=high,
-        n=n,
-        expected=play.expected,
-        p=p,
-    )
-    return part.count_needed(MOSTLY)
+    return part.decide(verdict, zeros / n, low, high, MOSTLY, p=p)
 
 
 def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = False) -> Part:
@@ -342,44 +314,36 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     With `stays` the claim is the opposite: e > 0.9, the sum is almost linear. If the sum is not
     positive at t, e = -∞.
     """
-    end, start, pairs = _two_sums(metric, play, t)
-    n = len(pairs)
-    ends = (math.nan, math.nan)
-    subject = f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}"
+    end, last = play.at(metric, t or play.horizon)
+    start, first = play.at(metric, end / 4)
+    sums = _pair(first, last)
+    value = math.nan
+    if len(sums):
+        value = float(_grow(sums.sum(axis=0), start, end))
     if play.paper:
-        _, _, theirs = _two_sums(metric, play.paper, t)
-        stays = bool(_grow(theirs.mean(axis=0)[None], start, end)[0] > LINEAR)
-    value = float(_grow(pairs.mean(axis=0)[None], start, end)[0]) if n and end > start else math.nan
-    p = math.nan
-    if n > 1 and end > start:
-        drawn = _grow(_resamples(n) @ pairs, start, end)
-        ends = percentiles(drawn, n)
-        p = _tail(drawn > LINEAR if stays else drawn < LINEAR)
-    side = side_of(*ends, LINEAR) * (-1 if stays else 1)
+        theirs = _pair(play.paper.at(metric, start)[1], play.paper.at(metric, end)[1])
+        stays = bool(_grow(theirs.sum(axis=0), start, end) > LINEAR)
     part = Part(
         rule="growth",
-        subject=subject,
-        paper=f"{'>' if stays else '<'} {LINEAR}",
-        verdict=BY_SIDE[side],
+        what=f"growth exponent of {_symbol(metric)} to t = {end}, {play.label}",
+        paper=f"{SIGNS[stays]} {LINEAR}",
         value=value,
-        low=ends[0],
-        high=ends[1],
-        n=n,
+        n=len(sums),
         expected=play.expected,
-        p=p,
     )
-    return part.count_needed(LINEAR)
-
-
-def _two_sums(metric: str, play: Play, t: float | None) -> tuple[int, int, Array]:
-    """The later round, the earlier one, and the sums at both, (n, 2)."""
-    end, last = play.at(metric, play.horizon if t is None else t)
-    start, first = play.at(metric, end / 4)
-    return end, start, pd.concat([first, last], axis=1, join="inner").dropna().to_numpy()
+    if part.n < 2 or start == end:
+        return part
+    drawn = _grow(_resamples(part.n) @ sums, start, end)
+    low, high = percentiles(drawn, part.n)
+    is_claimed = drawn < LINEAR
+    if stays:
+        is_claimed = drawn > LINEAR
+    verdict = tell_side(low, high, LINEAR, above=stays)
+    return part.decide(verdict, value, low, high, LINEAR, p=_tail(is_claimed))
 
 
 def _grow(sums: Array, start: int, end: int) -> Array:
-    """log(sum at end / sum at start) / log(end / start), for (draws, 2): ±∞ where a sum is not
+    """log(sum at end / sum at start) / log(end / start), for (..., 2): ±∞ where a sum is not
     positive.
     """
     first, last = sums.T
@@ -388,77 +352,60 @@ def _grow(sums: Array, start: int, end: int) -> Array:
     return np.where(last <= 0, -np.inf, np.where(first <= 0, np.inf, slope))
 
 
-def power(
-    column: str,
-    points: Sequence[tuple[float, Play]],
-    at_most: float | None = None,
-    at_least: float = 0,
-) -> Part:
-    """The median of a column of the cells grows like x^e: e by least squares in logarithms, with
-    Student's interval.
+def power(column: str, points: Sequence[tuple[float, Play]], above: bool = False) -> Part:
+    """The median of a column of the cells grows like x^e with e below 1.5, or `above`: e by least
+    squares in logarithms, with Student's interval.
 
     Args:
         points: (x, play), x such as the number of actions; three at least.
-        at_most, at_least: the claim's bound of e; give one of the two.
     """
-    medians = [(x, play.final(column).median()) for x, play in points]
-    x, y = np.log(np.array([pair for pair in medians if pair[1] > 0]).reshape(-1, 2)).T
-    n, expected = (f(len(play.final(column)) for _, play in points) for f in (min, max))
-    subject = f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}"
-    paper = f"< {at_most:g}" if at_most is not None else f"> {at_least:g}"
-    if len(x) < 3:
-        return Part.open("cost", subject, paper, n, expected)
-    centred = x - x.mean()
-    slope = float(centred @ y / (centred @ centred))
-    residuals = y - y.mean() - slope * centred
-    half = float(
-        stdtrit(len(x) - 2, 0.975)
-        * np.sqrt(residuals @ residuals / (len(x) - 2) / (centred @ centred))
-    )
-    low = slope - half
-    high = slope + half
-    side = side_of(low, high, at_most) if at_most is not None else -side_of(low, high, at_least)
-    return Part(
+    from scipy.stats import linregress
+
+    cells = [play.final(column) for _, play in points]
+    part = Part(
         rule="cost",
-        subject=subject,
-        paper=paper,
-        verdict=BY_SIDE[side],
-        value=slope,
-        low=low,
-        high=high,
-        n=n,
-        expected=expected,
-        needed=0.0 if side else math.inf,
+        what=f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}",
+        paper=f"{SIGNS[above]} {CURVED:g}",
+        n=min(map(len, cells)),
+        expected=max(map(len, cells)),
     )
+    sizes = np.array([x for x, _ in points])
+    medians = np.array([values.median() for values in cells])
+    is_known = medians > 0
+    degrees = int(is_known.sum()) - 2
+    if degrees < 1:
+        return part
+    line = linregress(np.log(sizes[is_known]), np.log(medians[is_known]))
+    half = float(stdtrit(degrees, 0.975) * line.stderr)
+    slope = float(line.slope)
+    verdict = tell_side(slope - half, slope + half, CURVED, above)
+    return part.decide(verdict, slope, slope - half, slope + half)  # no number of seeds would tell
+
+
+RANKS = ("contradicted", "cannot tell", "reproduced in part", "reproduced", "stronger than claimed")
 
 
 def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
     """One of several groups of parts holds. Gives the group that comes nearest, as one part with
     its least n.
     """
-    order = ["contradicted", "cannot tell", "reproduced in part", *HOLDS]
-    groups = [judge(group) for group in choices]
+
+    def count_held(group: Sequence[Part]) -> int:
+        return sum(part.holds for part in group)
+
     best = max(
-        groups,
-        key=lambda group: (order.index(verdict_of(group)), sum(part.holds for part in group)),
+        map(judge, choices),
+        key=lambda group: (RANKS.index(verdict_of(group)), count_held(group)),
     )
-    verdict = verdict_of(best)
-    if verdict == "reproduced in part":  # a group that holds in part does not hold
-        verdict = verdict_of([part for part in best if not part.holds])
-    n = min(part.n for part in best)
-    expected = max(part.expected for part in best)
-    label = f"{subject}: {'; '.join(part.subject for part in best)}"
-    held = sum(part.holds for part in best)
-    needed = max(part.needed for part in best)
+    # A group that holds in part does not hold.
+    verdict = verdict_of([part for part in best if not part.holds] or best)
     return Part(
         rule=best[0].rule,
-        subject=label,
+        what=f"{subject}: {'; '.join(part.what for part in best)}",
         paper=f"all {len(best)}",
         verdict=verdict,
-        value=held,
-        low=math.nan,
-        high=math.nan,
-        n=n,
-        expected=expected,
-        needed=needed,
+        value=float(count_held(best)),
+        n=min(part.n for part in best),
+        expected=max(part.expected for part in best),
+        needed=max(part.needed for part in best),
     )

@@ -9,8 +9,10 @@ import json
 import math
 import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,16 +22,7 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
 from cbobench.papers.claim_tables import claims_of, evaluate, render_findings, tabulate_findings
 from cbobench.papers.claims import Claim, choices, findings
-from cbobench.papers.rules import (
-    any_of,
-    at_most,
-    below,
-    never,
-    not_worse,
-    number,
-    similar,
-    vanishes,
-)
+from cbobench.papers.rules import any_of, below, never, number, power, similar, vanishes
 from cbobench.report.load import Run
 from cbobench.suite.variants import Variant
 from tests.helpers import swept
@@ -198,9 +191,9 @@ def test_numbers_of_the_paper(planted_run):
         (lambda a, b: [number("violations", b, 0)], "reproduced"),
         (lambda a, b: [number("violations", b, 0.3)], "reproduced"),  # less than a round
         (lambda a, b: [number("violations", b, 30)], "stronger than claimed"),
-        (lambda a, b: [at_most("violations", b, 30)], "reproduced"),  # as it says
-        (lambda a, b: [at_most("violations", a, 3)], "reproduced"),
-        (lambda a, b: [at_most("violations", a, 0.1)], "contradicted"),
+        (lambda a, b: [number("violations", b, 30, at_most=True)], "reproduced"),  # as it says
+        (lambda a, b: [number("violations", a, 3, at_most=True)], "reproduced"),
+        (lambda a, b: [number("violations", a, 0.1, at_most=True)], "contradicted"),
     )
     rewrite(planted_run, "random", {"violations": lambda s, t: 100.0 * (s == 0)})
     assert (
@@ -221,15 +214,15 @@ def test_zero_similar_and_growth(planted_run):
         planted_run,
         (lambda a, b: [never("violation", a)], "contradicted"),  # 5 of 20 is not
         (lambda a, b: [similar("regret", a, b)], "reproduced"),
-        (lambda a, b: [not_worse("regret", a, b)], "reproduced"),
+        (lambda a, b: [similar("regret", a, b, or_better=True)], "reproduced"),
     )
     rewrite(planted_run, "random", {"regret": lambda s, t: (1.0 + s / 10) * t})
     check_verdicts(
         planted_run,
         (lambda a, b: [similar("regret", a, b)], "contradicted"),
-        (lambda a, b: [not_worse("regret", a, b)], "contradicted"),
+        (lambda a, b: [similar("regret", a, b, or_better=True)], "contradicted"),
         (lambda a, b: [similar("regret", b, a)], "stronger than claimed"),
-        (lambda a, b: [not_worse("regret", b, a)], "reproduced"),
+        (lambda a, b: [similar("regret", b, a, or_better=True)], "reproduced"),
     )
     finding = verdict(planted_run, lambda a, b: [vanishes("violation_hard", a)])
     assert finding.verdict == "reproduced"
@@ -246,6 +239,32 @@ def test_zero_similar_and_growth(planted_run):
 
 
 @pytest.mark.parametrize(
+    ("exponents", "outcomes"),
+    [
+        ((1.0, 1.01, 0.99), ("reproduced", "contradicted")),
+        ((2.0, 1.99, 2.01), ("contradicted", "reproduced")),
+        ((1.0, 3.0, 1.0), ("cannot tell", "cannot tell")),
+        ((1.0, 1.0), ("cannot tell", "cannot tell")),  # two sizes have no interval
+    ],
+)
+def test_the_cost_of_a_size(exponents, outcomes):
+    """Below 1.5 it is nearer to linear, above it to quadratic."""
+    points = []
+    for size, exponent in zip((10.0, 100.0, 1000.0), exponents, strict=False):
+        seconds = pd.Series([size**exponent])
+        play = SimpleNamespace(final={"seconds": seconds}.get, algorithm=made_up("a"))
+        points.append((size, play))
+    parts = [power("seconds", points), power("seconds", points, above=True)]
+    assert tuple(part.verdict for part in parts) == outcomes
+    assert all((part.needed == 0) == (part.verdict != "cannot tell") for part in parts)
+
+
+def made_part(verdict, **values):
+    values = {"value": 0.0, "low": 0.0, "high": 0.0, "n": 9, "expected": 9} | values
+    return evidence.Part(rule="order", what="", paper="", verdict=verdict, **values)
+
+
+@pytest.mark.parametrize(
     ("groups", "expected"),
     [
         ((("contradicted",), ("reproduced", "reproduced")), "reproduced"),
@@ -255,10 +274,7 @@ def test_zero_similar_and_growth(planted_run):
     ],
 )
 def test_one_of_several_groups(groups, expected):
-    built_groups = [
-        [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9, p=1e-9) for part in group]
-        for group in groups
-    ]
+    built_groups = [[made_part(verdict, p=1e-9) for verdict in group] for group in groups]
     assert any_of("some", built_groups).verdict == expected
 
 
@@ -274,8 +290,7 @@ def test_one_of_several_groups(groups, expected):
     ],
 )
 def test_the_verdict_of_a_claim(parts, expected):
-    built_parts = [evidence.Part("order", "", "", part, 0.0, 0.0, 0.0, 9, 9) for part in parts]
-    assert evidence.verdict_of(built_parts) == expected
+    assert evidence.verdict_of([made_part(verdict) for verdict in parts]) == expected
 
 
 RARE = {s: 4.0 if s in (3, 11, 17) else float(s % 3) for s in range(SEEDS)}
@@ -312,7 +327,7 @@ def test_a_bad_rule_is_known_by_its_rate(planted_run):
             a.paper.final("violations").mean() if a.paper else ours if stated is None else stated
         )
         outcome = "reproduced" if abs(paper - ours) < 0.01 else "contradicted"
-        return [evidence.Part("equal", "", "", outcome, ours, 0.0, 0.0, SEEDS, SEEDS)]
+        return [made_part(outcome)]
 
     rewrite(planted_run, "random", {"violations": lambda s, t: RARE[s]})
     (finding,) = findings([Run(planted_run)], [claim(equal)], draws=30)
@@ -336,7 +351,7 @@ def test_failed_cells_and_one_seed(planted_run, played, tmp_path):
         lambda a, b: [number("violations", b, 0)],
         lambda a, b: [never("violation", b)],
         lambda a, b: [similar("regret", a, b)],
-        lambda a, b: [not_worse("regret", a, b)],
+        lambda a, b: [similar("regret", a, b, or_better=True)],
         lambda a, b: [vanishes("regret", a)],
     ):
         finding = verdict(tmp_path / "single", test)
@@ -387,7 +402,8 @@ def test_a_claim_is_one_line_of_a_terminal(planted_run, capsys, tmp_path, monkey
     """Its verdict, or in how many settings which; `--long` has the rest."""
     holds = verdict(planted_run, lambda a, b: [below("regret", a, b)])
     words = dataclasses.replace(holds.claim, statement=30 * "word ")
-    far = dataclasses.replace(holds, claim=words, settings="T 64, R true, other: R true")
+    holds = dataclasses.replace(holds, claim=words)
+    far = dataclasses.replace(holds, settings="T 64, R true, other: R true")
     with_two = [far, dataclasses.replace(far, verdict="contradicted", settings="T 65, R true")]
     lines = render_findings([holds, *with_two], width=80, brief=True).splitlines()
     (row,) = [line for line in lines if line.startswith("  X1")]
@@ -577,9 +593,7 @@ def test_readings_of_one_method_are_not_multiplied():
         made_up("c", beta=1, pending="no"),
         made_up("c", beta=3, pending="no"),
     ]
-    combinations = [
-        tuple(tuple(v.values.values()) for (v,) in choice.values()) for choice in choices(variants)
-    ]
+    combinations = [tuple(tuple(v.values.values()) for v in choice) for choice in choices(variants)]
     assert len(combinations) == 4
     assert {*combinations} == {
         ((1, 5), (1, "no"), (1, "no")),
