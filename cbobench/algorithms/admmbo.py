@@ -107,7 +107,8 @@ class ADMMBO(ModelledRun):
         self.x = np.full(self.model.cube.d, 0.5 * self.side)
         self.z = np.full((m, self.model.cube.d), self.side if self.corner == "upper" else 0.0)
         self.y = np.zeros_like(self.z)
-        self.stopped_at, self.converged = None, False
+        self.stopped_at = None
+        self.converged = False
         self.queries = self._plan()
 
     def ask_one(self, t: int) -> Any:
@@ -207,9 +208,12 @@ class ADMMBO(ModelledRun):
         Args:
             before: z of the last iteration, (m, d).
         """
-        primal, rho, root = self.x - self.z, self.penalty, np.sqrt(len(self.x))
+        primal = self.x - self.z
+        rho = self.penalty
+        root = np.sqrt(len(self.x))
         self.y = self.y + rho * primal
-        r, s = norm(primal, axis=-1), norm(rho * (self.z - before), axis=-1)
+        r = norm(primal, axis=-1)
+        s = norm(rho * (self.z - before), axis=-1)
         relative = SLACK * self.tolerance
         near = r < root * self.tolerance + relative * np.maximum(
             norm(self.x, axis=-1), norm(self.z, axis=-1)

@@ -126,7 +126,9 @@ class Given:
     def points(self) -> Array | None:
         """The points (n, d) of a finite set; None on a box, or without coordinates."""
         actions = self.setting.actions
-        return None if isinstance(actions, Box) or actions.points is None else actions.points.copy()
+        if isinstance(actions, Box) or actions.points is None:
+            return None
+        return actions.points.copy()
 
     @property
     def _points(self) -> Array:
@@ -140,7 +142,9 @@ class Given:
     @property
     def n(self) -> int | None:
         """Number of actions of a finite set; None on a box."""
-        return None if isinstance(self.setting.actions, Box) else self.setting.actions.n
+        if isinstance(self.setting.actions, Box):
+            return None
+        return self.setting.actions.n
 
     @cached_property
     def generator(self) -> np.random.Generator:
@@ -225,7 +229,9 @@ class AskTell(OneRun):
             return None
         answer = recommend()
         if answer is None:
-            return NONE if self.given.n is not None else np.full(self.given.d, np.nan)
+            if self.given.n is not None:
+                return NONE
+            return np.full(self.given.d, np.nan)
         return self._action(answer, "recommend()")
 
     def failed_fits_one(self) -> int | None:
@@ -246,7 +252,8 @@ class AskTell(OneRun):
         if x.shape != (self.given.d,) or not np.isfinite(x).all():
             self._refuse(f"{method} gave {show(answer)}; it must give {self._allowed_answer}")
         # Libraries round: what lies a hair outside is meant to lie on the face.
-        low, high = self.given.low, self.given.high
+        low = self.given.low
+        high = self.given.high
         side = high - low
         outside = (x < low - ROUNDING * side) | (x > high + ROUNDING * side)
         if outside.any():
@@ -261,9 +268,12 @@ class AskTell(OneRun):
 
     @property
     def _allowed_answer(self) -> str:
-        n, d = self.given.n, self.given.d
+        n = self.given.n
+        d = self.given.d
         point = f"a point of {d} finite numbers, shape {(d,)}"
-        return point if n is None else f"an index, 0 to {n - 1}" + (f", or {point}" if d else "")
+        if n is None:
+            return point
+        return f"an index, 0 to {n - 1}" + (f", or {point}" if d else "")
 
     def _refuse(self, problem: str) -> NoReturn:
         raise CellFailure(f"{self.name or type(self).__name__}: {problem}")
@@ -272,10 +282,8 @@ class AskTell(OneRun):
 def _index(answer: Any) -> int | None:
     """Return the whole number that an answer is, if it is one."""
     try:
-        return (
-            None
-            if isinstance(answer, bool | np.bool_) or np.ndim(answer)
-            else operator.index(answer)
-        )
+        if isinstance(answer, bool | np.bool_) or np.ndim(answer):
+            return None
+        return operator.index(answer)
     except (TypeError, ValueError):
         return None

@@ -132,7 +132,9 @@ class Setting:
                 "no feasible point of this problem is known, nor its Slater margin; give delta: "
                 "NUMBER"
             )
-        return self.slater if isinstance(delta, str) else np.full((self.replicates, 1), delta)[:, 0]
+        if isinstance(delta, str):
+            return self.slater
+        return np.full((self.replicates, 1), delta)[:, 0]
 
     def only(self, replicate: int) -> Setting:
         """Return the setting of one replicate (S = 1)."""
@@ -336,21 +338,24 @@ class OneRun(Algorithm):
 
     def recommend(self, t: int) -> Actions | None:
         actions = [run.recommend_one(t) for run in self.runs]
-        return None if any(action is None for action in actions) else self._stack_actions(actions)
+        if any(action is None for action in actions):
+            return None
+        return self._stack_actions(actions)
 
     def _stack_actions(self, actions: list[Any]) -> Actions:
         action_set = self.runs[0].setting.actions
-        on_box, d = isinstance(action_set, Box), action_set.d
-        allowed = (
-            f"a point, shape {(d,)}"
-            if isinstance(action_set, Box)
-            else f"an index, 0 to {action_set.n - 1}"
-        )
+        on_box = isinstance(action_set, Box)
+        d = action_set.d
+        if isinstance(action_set, Box):
+            allowed = f"a point, shape {(d,)}"
+        else:
+            allowed = f"an index, 0 to {action_set.n - 1}"
         for action in actions:
             try:
-                is_action = (
-                    np.shape(action) == (d,) if on_box else operator.index(action) is not None
-                )
+                if on_box:
+                    is_action = np.shape(action) == (d,)
+                else:
+                    is_action = operator.index(action) is not None
             except (TypeError, ValueError):
                 is_action = False
             if not is_action:
@@ -382,9 +387,13 @@ class OneRun(Algorithm):
     @property
     def duals(self) -> Array | None:
         duals: list[Any] = [run.dual_one() for run in self.runs]
-        return None if any(d is None for d in duals) else np.stack(duals)
+        if any(d is None for d in duals):
+            return None
+        return np.stack(duals)
 
     @property
     def failed_fits(self) -> Indices | None:
         counts: list[Any] = [run.failed_fits_one() for run in self.runs]
-        return None if None in counts else np.array(counts, dtype=np.intp)
+        if None in counts:
+            return None
+        return np.array(counts, dtype=np.intp)

@@ -99,15 +99,16 @@ class CKB(Optimistic):
     def _restart(self, horizon: int) -> None:
         """φ_1 = 0 (line 1), and the step for a horizon."""
         self.dual = np.zeros((self.setting.replicates, self.setting.constraints))
-        step = (
-            self.bound_g[..., 0] * np.sqrt(horizon) / self.cap
-            if isinstance(self.V, str)
-            else np.asarray(self.V)
-        )
+        if isinstance(self.V, str):
+            step = self.bound_g[..., 0] * np.sqrt(horizon) / self.cap
+        else:
+            step = np.asarray(self.V)
         self.inverse_step = np.broadcast_to(step, self.dual.shape)
 
     def evidence_horizon(self, horizon: int) -> float | None:
-        return math.inf if self.anytime else None
+        if self.anytime:
+            return math.inf
+        return None
 
     def begin_round(self, t: int) -> None:
         if self.anytime and t & (t - 1) == 0:  # t = 1, 2, 4, ...: an epoch of t rounds begins

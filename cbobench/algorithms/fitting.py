@@ -67,7 +67,9 @@ def undecided_functions(option: Bilog, constraints: int) -> Mask | None:
     """Return the functions (1 + m,) of which fitted models may take the bilog: the constraints, or
     None for none.
     """
-    return np.arange(1 + constraints) > 0 if option == "by evidence" else None
+    if option == "by evidence":
+        return np.arange(1 + constraints) > 0
+    return None
 
 
 def find_obstacle(task: Task, joint: bool = False) -> str:
@@ -80,11 +82,10 @@ def find_obstacle(task: Task, joint: bool = False) -> str:
     if isinstance(actions, Finite) and actions.points is None:
         return "the actions have no coordinates to fit a kernel of; allowed: given"
     # Several evaluations under way are told whole, in order; a problem's own delays are not.
-    delays = (
-        task.delayed and task.parallel == 1
-        if isinstance(task, Setting)
-        else "feedback at once" not in task.offers()
-    )
+    if isinstance(task, Setting):
+        delays = task.delayed and task.parallel == 1
+    else:
+        delays = "feedback at once" not in task.offers()
     if delays:
         return "feedback is delayed, which fitted models do not take; allowed: given"
     count = actions.n if isinstance(actions, Finite) else actions.size

@@ -38,10 +38,13 @@ FAR = -1e3
 MOST_WORK = 25_000_000
 # Of steps to the boundary: the deviations that they keep from it, the share of f's amplitude that
 # is worth another one at once, and the longest pause between two, in turns.
-STEP_WIDTH, WORTH, LONGEST_PAUSE = 0.5, 1e-5, 6
+STEP_WIDTH = 0.5
+WORTH = 1e-5
+LONGEST_PAUSE = 6
 # By yes or no: the share of infeasible plays up to which one may be anywhere, and the least
 # P(feasible) of plays beyond it.
-RISK, CAUTIOUS = 1 / 3, 0.9
+RISK = 1 / 3
+CAUTIOUS = 0.9
 STEEP = 1e3  # how much a lack of it weighs, in logarithms
 
 
@@ -114,7 +117,8 @@ class ConstrainedEI(ScoreAlgorithm):
     def check(self, problem: Problem) -> None:
         super().check(problem)
         check_noise(self.lam, problem)
-        actions, obstacle = problem.actions, find_obstacle(problem)
+        actions = problem.actions
+        obstacle = find_obstacle(problem)
         if not isinstance(actions, Box) or not is_fitted(self.kernel, problem, obstacle):
             return
         m = problem.constraints
@@ -129,13 +133,17 @@ class ConstrainedEI(ScoreAlgorithm):
     @property
     def noise_rule(self) -> Noise:
         """`lam`, in which auto stands for scaled."""
-        return "scaled" if self.lam == "auto" else self.lam
+        if self.lam == "auto":
+            return "scaled"
+        return self.lam
 
     def lam_for(self, horizon: float) -> float:
         return noise_variance(self.noise_rule, horizon)
 
     def posterior_kind(self, problem: Problem) -> Kind:
-        return "observations" if self._own_noise() else super().posterior_kind(problem)
+        if self._own_noise():
+            return "observations"
+        return super().posterior_kind(problem)
 
     def _own_noise(self) -> bool:
         lam = self.noise_rule
@@ -148,11 +156,9 @@ class ConstrainedEI(ScoreAlgorithm):
         noise = self.setting.noise
         if self.noise_rule == "true":
             return true_noise(noise)
-        return (
-            None
-            if self.noise_rule == "scaled"
-            else np.full(noise.shape, self.lam_for(self.setting.horizon))
-        )
+        if self.noise_rule == "scaled":
+            return None
+        return np.full(noise.shape, self.lam_for(self.setting.horizon))
 
     def undecided(self) -> Mask | None:
         return undecided_functions(self.bilog, self.setting.constraints)
@@ -185,7 +191,8 @@ class ConstrainedEI(ScoreAlgorithm):
         )
         # The maximiser's turn, and per replicate: the value that a step began at (NaN without one),
         # the turn from which on there may be another one, and how many turns lie between two.
-        self.turn, self.step_value = 0, np.full(replicates, np.nan)
+        self.turn = 0
+        self.step_value = np.full(replicates, np.nan)
         self.next_step, self.pause = np.full((2, replicates), 2)
         # By replicate: from which observation, and models fitted when, no step gained.
         self.fruitless: dict[int, tuple[int | None, int]] = {}
@@ -235,10 +242,8 @@ class ConstrainedEI(ScoreAlgorithm):
     def goal(self, mean: Array, variance: Array) -> Goal:
         if self.fits:
             return super().goal(mean, variance)
-        means, of_g = (
-            self.running.means(mean),
-            variance[:, 1:] if variance.ndim == 3 else variance[:, None],
-        )
+        means = self.running.means(mean)
+        of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
         return means[:, 0], means[:, 1:], of_g * self.running.amplitude[:, 1:, None] ** 2
 
     def begin(self, t: int, belief: Belief) -> None:
@@ -338,11 +343,9 @@ class ConstrainedEI(ScoreAlgorithm):
             lack = np.minimum(of_classes - np.log(CAUTIOUS), 0.0)
             careful = has_incumbent & (self.failures > RISK * self.told)
             score += np.where(careful[:, None], STEEP * lack, 0.0)
-        return (
-            score
-            if self.exhausted is None
-            else np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
-        )
+        if self.exhausted is None:
+            return score
+        return np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
 
 
 def log_probabilities(g: FunctionBelief) -> Array:
@@ -368,7 +371,8 @@ def log_expected_improvement(mean: Array, deviation: Array, best: Array | float)
     z = (mean - best) / deviation
     log_density = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
     # Arguments stay where a formula holds, because `np.where` evaluates all three everywhere.
-    near, tail = np.maximum(z, -1.0), np.clip(z, FAR, -1.0)
+    near = np.maximum(z, -1.0)
+    tail = np.clip(z, FAR, -1.0)
     plain = np.log(np.exp(-0.5 * near**2) / np.sqrt(2 * np.pi) + near * ndtr(near))
     in_tail = log_density + np.log1p(tail * np.sqrt(np.pi / 2) * erfcx(-tail / np.sqrt(2)))
     far = log_density - 2 * np.log(np.maximum(-z, 1.0))

@@ -76,7 +76,8 @@ class NoisyEI(ScoreAlgorithm):
         return undecided_functions("by evidence", self.setting.constraints)
 
     def prepare(self) -> None:
-        setting, p = self.setting, 1 + self.setting.constraints
+        setting = self.setting
+        p = 1 + self.setting.constraints
         draws = [
             stratify_normals(generator, self.samples, (p, setting.observations))
             for generator in setting.streams.role("samples")
@@ -87,10 +88,12 @@ class NoisyEI(ScoreAlgorithm):
 
     def believe(self, t: int) -> Belief:
         """Sample what noise hides, and set the incumbents' values, (S, K)."""
-        model, setting = self.fitted, self.setting
+        model = self.fitted
+        setting = self.setting
         self.confirms = model.count > 1 and setting.horizon - t < self.confirm * setting.horizon
         self.sampled = SampledPosterior(model, self.normals[..., : model.count])
-        f, g = self.sampled.samples[:, 0], self.sampled.samples[:, 1:]
+        f = self.sampled.samples[:, 0]
+        g = self.sampled.samples[:, 1:]
         low = np.minimum(f.min(axis=2, initial=np.inf), model.centre[:, :1])
         feasible = np.where((g <= 0).all(axis=1), f, -np.inf).max(axis=2, initial=-np.inf)
         self.incumbent = np.maximum(feasible, low - model.amplitude[:, :1])
@@ -112,18 +115,22 @@ class NoisyEI(ScoreAlgorithm):
         deviations.
         """
         replicates, p, k = variance.shape
-        means, deviation = mean.reshape(replicates, p, -1, k), np.sqrt(variance)[:, :, None]
+        means = mean.reshape(replicates, p, -1, k)
+        deviation = np.sqrt(variance)[:, :, None]
         of_f = FunctionBelief(means[:, 0], deviation[:, 0])
         return Belief(of_f, FunctionBelief(means[:, 1:], deviation[:, 1:]))
 
     def score(self, belief: Belief) -> Array:
-        f, g = belief.f, belief.constraint
+        f = belief.f
+        g = belief.constraint
         incumbent = self.incumbent[:, : f.mean.shape[1], None]
         gains = log_expected_improvement(f.mean, f.deviation, incumbent)
         gains += log_product(-g.mean / g.deviation)
         most = gains.max(axis=1)
         score = most + np.log(np.exp(gains - most[:, None]).mean(axis=1))
-        return self._worth(score) if self.confirms and self.box is None else score
+        if self.confirms and self.box is None:
+            return self._worth(score)
+        return score
 
     def _worth(self, score: Array) -> Array:
         """Return what plays of a finite set are worth to the recommendation, (S, n): those with the
@@ -143,7 +150,8 @@ class NoisyEI(ScoreAlgorithm):
         recommended = recommend_action(self.goal, self.fitted, box, None, True)
         rivals = rivals_around(box.unit(recommended), self.fitted, box)
         worth = worth_of_plays(self.fitted, rivals, self.fantasies)
-        rows, best = np.arange(len(worth)), worth.argmax(axis=1)
+        rows = np.arange(len(worth))
+        best = worth.argmax(axis=1)
         return rivals[rows, best], worth[rows, best]
 
 
@@ -154,6 +162,7 @@ def log_product(z: Array) -> Array:
     from scipy.special import log_ndtr, ndtr  # imported late: SciPy takes long to load
 
     product = ndtr(z).prod(axis=1)
-    result, far = np.log(np.maximum(product, LEAST)), product < LEAST
+    result = np.log(np.maximum(product, LEAST))
+    far = product < LEAST
     result[far] = log_ndtr(np.moveaxis(z, 1, -1)[far]).sum(axis=1)
     return result

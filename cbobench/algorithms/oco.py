@@ -104,7 +104,8 @@ class BanditOCO(OneRun):
         return "none"
 
     def start_one(self, setting: Setting) -> None:
-        m, T = setting.constraints, setting.horizon
+        m = setting.constraints
+        T = setting.horizon
         self.cube = Cube(setting.actions)
         order = self.c * T ** (-1 / 2 if self.points == 2 else -3 / 4)
         self.primal_step = order if self.alpha == "theory" else self.alpha
@@ -118,7 +119,8 @@ class BanditOCO(OneRun):
         self.directions = setting.streams.role("directions")[0]
         self.dual = np.zeros(m)
         self.ranges = RunningScale(1, 1 + m, enabled=False)
-        self.total, self.rounds = np.zeros(1 + m), 0
+        self.total = np.zeros(1 + m)
+        self.rounds = 0
         self.first: Array | None = None  # values at x + δu, while x - δu is still to be played
 
     def ask_one(self, t: int) -> Any:
@@ -132,9 +134,10 @@ class BanditOCO(OneRun):
         values = np.concatenate([[-f], g])
         self.ranges.add(values[None])
         if self.points == 1:
-            baseline = (
-                self.total / max(self.rounds, 1) if self.subtract_mean else np.zeros_like(values)
-            )
+            if self.subtract_mean:
+                baseline = self.total / max(self.rounds, 1)
+            else:
+                baseline = np.zeros_like(values)
             self._step((values - baseline) / self.radius, values[1:])
         elif self.first is None:
             self.first = values
@@ -152,7 +155,8 @@ class BanditOCO(OneRun):
         """Return the scales of f and each g_j, (1 + m,); 1 before the first observation."""
         if self.scale != "observed":
             return np.full(len(self.total), float(self.scale))
-        low, high = self.ranges.low[0], self.ranges.high[0]
+        low = self.ranges.low[0]
+        high = self.ranges.high[0]
         size = np.maximum(np.abs(low), np.abs(high))
         size[0] = high[0] - low[0]
         return np.where(size > 0, size, 1.0)

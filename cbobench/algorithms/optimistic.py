@@ -104,15 +104,14 @@ class OptimisticReward(ScoreAlgorithm):
 
     def check_own_noise(self, problem: Problem) -> None:
         """Raise `Misuse` if models cannot have a noise variance each."""
-        why = (
-            "feedback is delayed"
-            if "feedback at once" not in problem.offers()
-            else "the method samples paths"
-            if any(strategy.joint for strategy in self.strategies())
-            else "gain is greedy, of one λ for all functions"
-            if self.gain == "greedy"
-            else ""
-        )
+        if "feedback at once" not in problem.offers():
+            why = "feedback is delayed"
+        elif any(strategy.joint for strategy in self.strategies()):
+            why = "the method samples paths"
+        elif self.gain == "greedy":
+            why = "gain is greedy, of one λ for all functions"
+        else:
+            why = ""
         if why:
             raise Misuse(
                 f"lam is true, a noise variance for each function, but {why}; allowed: theory, "
@@ -131,7 +130,9 @@ class OptimisticReward(ScoreAlgorithm):
 
     def reads(self) -> tuple[Fact, ...]:
         """Return which facts this method must know: of a stated width none."""
-        return ("B", "R") if isinstance(self.beta, str) else ()
+        if isinstance(self.beta, str):
+            return ("B", "R")
+        return ()
 
     def bound(self, name: Fact, norm: Array, sup: Array) -> Array:
         """Return bounds (S, q) from B or G (see `read_bound`); 0 where the method reads none."""
@@ -147,11 +148,9 @@ class OptimisticReward(ScoreAlgorithm):
     def noise_constants(self) -> Array:
         """Return R of the explored functions, (S, q)."""
         q = self.bounds.shape[1]
-        return (
-            self.setting.noise[:, :q]
-            if isinstance(self.R, str)
-            else np.full((self.setting.replicates, q), self.R)
-        )
+        if isinstance(self.R, str):
+            return self.setting.noise[:, :q]
+        return np.full((self.setting.replicates, q), self.R)
 
     def events(self) -> int:
         """Return how many bounds share α: one per explored function."""
@@ -168,7 +167,8 @@ class OptimisticReward(ScoreAlgorithm):
         self.fits = self.is_fitted(setting)
         self.explorations = self.strategies()
         # the second is of g, if any
-        self.explore_f, self.explore_g = self.explorations[0], self.explorations[-1]
+        self.explore_f = self.explorations[0]
+        self.explore_g = self.explorations[-1]
         self.drawing = [
             strategy for strategy in self.explorations if type(strategy).begin is not Explore.begin
         ]
@@ -178,7 +178,8 @@ class OptimisticReward(ScoreAlgorithm):
         self.design: Array | None = None
         # paths are maximised over the candidates, as in the theory
         if self.joint and isinstance(setting.actions, Box):
-            self.design, box = setting.design, setting.actions
+            self.design = setting.design
+            box = setting.actions
             setting = replace(setting, actions=box.grid)
             self.grid_points = setting.finite.points  # type: ignore[misc]
             if self.design is not None and not self.fits:
@@ -196,7 +197,9 @@ class OptimisticReward(ScoreAlgorithm):
     def posterior_kind(self, problem: Problem) -> choice.Kind:
         kind = super().posterior_kind(problem)
         joint = any(strategy.joint for strategy in self.strategies())
-        return "features" if joint and kind == "cheapest" else kind
+        if joint and kind == "cheapest":
+            return "features"
+        return kind
 
     def set_bounds(self, setting: Setting) -> None:
         self.bound_f = self.bound("B", setting.norm[:, :1], setting.sup[:, :1])
@@ -204,7 +207,8 @@ class OptimisticReward(ScoreAlgorithm):
     def cheapest(self, functions: int) -> SharedPosterior:
         s = self.setting
         if self.design is not None:
-            features, prior = s.finite.features, s.finite.prior
+            features = s.finite.features
+            prior = s.finite.prior
             return ExtendedPosterior(features, self.further, 1.0, s.replicates, functions, prior)
         return choice.make_cheapest(
             s.actions,
@@ -220,7 +224,8 @@ class OptimisticReward(ScoreAlgorithm):
             return None
         assert self.grid_points is not None
         # as in `Finite.units`
-        low, high = self.grid_points.min(axis=0), self.grid_points.max(axis=0)
+        low = self.grid_points.min(axis=0)
+        high = self.grid_points.max(axis=0)
         return (self.design - low) / (high - low)
 
     def lam_for(self, horizon: float) -> float:
@@ -231,7 +236,9 @@ class OptimisticReward(ScoreAlgorithm):
         noise = self.setting.noise
         if self.lam == "true":
             return true_noise(noise)
-        return None if self.lam == "theory" else np.full(noise.shape, self.lam)
+        if self.lam == "theory":
+            return None
+        return np.full(noise.shape, self.lam)
 
     def make_posterior(self, functions: int) -> Posterior:
         if self.lam != "true":
@@ -261,22 +268,19 @@ class OptimisticReward(ScoreAlgorithm):
             "scale": self.beta_scale,
             "form": self.width_form(),
         }
-        lam = (
-            true_noise(self.setting.noise[:, : self.bounds.shape[1]])
-            if self.lam == "true"
-            else self.regulariser
-        )
+        lam: Array | float = self.regulariser
+        if self.lam == "true":
+            lam = true_noise(self.setting.noise[:, : self.bounds.shape[1]])
         reads_noise = "R" in self.reads()
         noise = self.noise_constants() if reads_noise else np.zeros_like(self.bounds)
         self.width = Width(self.bounds, noise, lam=lam, shares=self.events(), **options)
 
     def round_width(self, t: int) -> Array:
         """Return β_t of the explored functions, (S, q)."""
-        gain = (
-            self.posterior.gain
-            if self.gains is None
-            else np.full(len(self.bound_f), self.gains[self.remembered])
-        )
+        if self.gains is None:
+            gain = self.posterior.gain
+        else:
+            gain = np.full(len(self.bound_f), self.gains[self.remembered])
         return self.width.at(gain)
 
     def believe(self, t: int) -> Belief:
@@ -339,7 +343,9 @@ class Optimistic(OptimisticReward):
         return UCB(+1), UCB(-1)
 
     def reads(self) -> tuple[Fact, ...]:
-        return (*super().reads(), "G") if isinstance(self.beta, str) else ()
+        if isinstance(self.beta, str):
+            return (*super().reads(), "G")
+        return ()
 
     @property
     def bounds(self) -> Array:
@@ -355,9 +361,11 @@ def design_features(design: Array, box: Box) -> Array:
     """Return features (S, c, r + c) of points (S, c, d) of a box beside those of its grid (see
     `extend_features`).
     """
-    grid, kernel = box.grid, box.kernel
+    grid = box.grid
+    kernel = box.kernel
     assert grid.points is not None
-    candidates, features = box.unit(grid.points), []
+    candidates = box.unit(grid.points)
+    features = []
     for units in box.unit(design):
         covariance = kernel(units, units)
         features.append(
@@ -441,7 +449,8 @@ class CONFIG(Optimistic):
         self.hidden = np.zeros_like(self.empty)  # whether the set holds only a polished point
 
     def parts(self, belief: Belief) -> Parts:
-        f, g = self.explore_f(belief.f), self.explore_g(belief.constraint)
+        f = self.explore_f(belief.f)
+        g = self.explore_g(belief.constraint)
         smooth = np.where(self.empty[:, None], 0.0, f)
         wall = np.where(self.hidden, WALL, np.inf)
         price = np.where(self.empty, 1.0, wall)[:, None].repeat(self.setting.constraints, axis=1)
@@ -466,7 +475,9 @@ class CONFIG(Optimistic):
         waiting = super().keeps()
         if not self.stop_when_infeasible:
             return waiting
-        return self.declared if waiting is None else self.declared | waiting
+        if waiting is None:
+            return self.declared
+        return self.declared | waiting
 
     @property
     def declared_infeasible(self) -> Mask:
@@ -526,11 +537,10 @@ class PrimalDualBO(Optimistic):
         return self.explore_f(belief.f) - (self.dual[:, :, None] * g).sum(axis=1)
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        g = (
-            feedback.costs()
-            if self.form == "observed"
-            else self.explore_g(chosen.constraint)[:, :, 0]
-        )
+        if self.form == "observed":
+            g = feedback.costs()
+        else:
+            g = self.explore_g(chosen.constraint)[:, :, 0]
         self.dual = np.maximum(self.dual + self.step * (g + self.eps), 0.0)
 
     @property

@@ -75,7 +75,8 @@ class Penalised(OptimisticReward):
         return False
 
     def set_bounds(self, setting: Setting) -> None:
-        norm, sup = setting.norm, setting.sup
+        norm = setting.norm
+        sup = setting.sup
         self.bound_f = np.zeros_like(norm[:, :1])
         self.bound_g = np.zeros_like(norm[:, 1:])
         if not self.reads():
@@ -84,11 +85,9 @@ class Penalised(OptimisticReward):
             "B", "norm" if self.B == "composite" else self.B, norm[:, :1], sup[:, :1]
         )
         if self.B == "composite":
-            steep = (
-                1.0
-                if self.linear()
-                else self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
-            )
+            steep: Array | float = 1.0
+            if not self.linear():
+                steep = self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
             self.bound_g = steep * read_bound("G", self.G, norm[:, 1:], sup[:, 1:])
 
     @property
@@ -107,11 +106,10 @@ class Penalised(OptimisticReward):
         """
         if not self.linear():
             return super().noise_constants()
-        noise = (
-            self.setting.noise
-            if isinstance(self.R, str)
-            else np.full_like(self.setting.noise, self.R)
-        )
+        if isinstance(self.R, str):
+            noise = self.setting.noise
+        else:
+            noise = np.full_like(self.setting.noise, self.R)
         combined = noise[:, 0] ** 2 + (self.price**2 * noise[:, 1:] ** 2).sum(axis=1)
         return np.sqrt(combined)[:, None]
 
@@ -119,11 +117,10 @@ class Penalised(OptimisticReward):
         return np.concatenate([feedback.f[:, None], self.penalty(feedback.g)], axis=1)
 
     def score(self, belief: Belief) -> Array:
-        f, penalties = belief.f, belief.constraint
-        mean, deviation = (
-            f.mean - np.add.reduce(self.price[:, :, None] * penalties.mean, axis=1),
-            f.deviation,
-        )
+        f = belief.f
+        penalties = belief.constraint
+        mean = f.mean - np.add.reduce(self.price[:, :, None] * penalties.mean, axis=1)
+        deviation = f.deviation
         if self.fits or self.lam == "true":  # separate models, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
@@ -136,7 +133,9 @@ class Penalised(OptimisticReward):
 
     def recommend(self, t: int) -> Actions | None:
         """Return None, the incumbent by observed values, if Λ(g) is modelled in place of g."""
-        return super().recommend(t) if self.linear() else None
+        if self.linear():
+            return super().recommend(t)
+        return None
 
     @property
     def duals(self) -> Array:
@@ -167,10 +166,14 @@ class FixedPenalty(Penalised):
         return self.form == "linear"
 
     def penalty(self, g: Array) -> Array:
-        return g if self.linear() else psi(g, "exponential", 1.0, 1.0) - 1
+        if self.linear():
+            return g
+        return psi(g, "exponential", 1.0, 1.0) - 1
 
     def events(self) -> int:
-        return 1 if self.inner == "ucb" else 2
+        if self.inner == "ucb":
+            return 1
+        return 2
 
 
 @dataclass(kw_only=True)
@@ -225,10 +228,14 @@ class Epochs(Penalised):
         raise NotImplementedError
 
     def events(self) -> int:
-        return self.epochs if self.inner == "ucb" else 2 * self.epochs
+        if self.inner == "ucb":
+            return self.epochs
+        return 2 * self.epochs
 
     def evidence_horizon(self, horizon: int) -> float | None:
-        return None if self.keep or not self.linear() else horizon
+        if self.keep or not self.linear():
+            return None
+        return horizon
 
     def begin_round(self, t: int) -> None:
         if t > 1 and (t - 1) % self.S == 0:
@@ -333,6 +340,6 @@ def psi(x: Array, form: str, c: float, n: float) -> Array:
     (eqs. 9, 10).
     """
     inside = np.maximum(c * x, 0.0)
-    return (
-        np.exp(np.minimum(inside, LARGEST_EXPONENT)) if form == "exponential" else (inside + 1) ** n
-    )
+    if form == "exponential":
+        return np.exp(np.minimum(inside, LARGEST_EXPONENT))
+    return (inside + 1) ** n

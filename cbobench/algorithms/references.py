@@ -98,10 +98,12 @@ class SobolSearch:
     """The sequence as an optimiser; it learns nothing."""
 
     def __init__(self, given: Given) -> None:
-        self.given, self.sequence = given, SobolSequence(given.d, given.generator)
+        self.given = given
+        self.sequence = SobolSequence(given.d, given.generator)
 
     def ask(self) -> Array:
-        low, high = self.given.low, self.given.high
+        low = self.given.low
+        high = self.given.high
         return np.clip(low + self.sequence.next() * (high - low), low, high)
 
     def tell(self, x: Array, f: float, g: Array) -> None:

@@ -112,7 +112,9 @@ class RPOLCensored(RPOL):
 
     def obstacle(self, task: Task) -> str:
         late = isinstance(task, Setting) and task.parallel > 1
-        return NOT_LATE if late else super().obstacle(task)
+        if late:
+            return NOT_LATE
+        return super().obstacle(task)
 
     def make_posterior(self, functions: int) -> Posterior:
         if self.lam == "true":
@@ -208,11 +210,10 @@ class RPOLSW(RPOL):
 
     def make_posterior(self, functions: int) -> Posterior:
         setting = self.setting
-        size = (
-            theory_window(setting, self.lam_for(setting.horizon))
-            if self.window == "theory"
-            else self.window
-        )
+        if self.window == "theory":
+            size = theory_window(setting, self.lam_for(setting.horizon))
+        else:
+            size = self.window
         self.size = min(size, setting.horizon)  # W
         self.slots = min(self.size + self.inclusive, setting.horizon)
         return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.slots)
@@ -226,14 +227,18 @@ class RPOLSW(RPOL):
                 "variation reads norms of the functions' moves, but one is infinite; use none or "
                 "a number"
             )
-        lam, horizon = self.regulariser, self.setting.horizon
-        gain = (
-            greedy_gain(self.setting.actions, lam, horizon)[-1] if self.variation != "none" else 0.0
-        )
+        lam = self.regulariser
+        horizon = self.setting.horizon
+        if self.variation != "none":
+            gain = greedy_gain(self.setting.actions, lam, horizon)[-1]
+        else:
+            gain = 0.0
         self.constant = np.sqrt(2 * self.size * (1 + lam) * gain) / lam  # C
 
     def width_form(self) -> float | WidthForm:
-        return "self-normalised" if isinstance(self.beta, str) else self.beta
+        if isinstance(self.beta, str):
+            return "self-normalised"
+        return self.beta
 
     def events(self) -> int:
         return int(self.posterior.functions * self.setting.horizon)

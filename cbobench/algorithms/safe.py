@@ -92,10 +92,12 @@ class SafeSet(Optimistic):
         `slope` is the least valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which is
         unknown before playing: it shows how much a better estimate of L could gain.
         """
-        actions, bound = self.setting.finite, self.setting.norm[:, 1:]
+        actions = self.setting.finite
+        bound = self.setting.norm[:, 1:]
         if self.metric == "input":
             assert actions.input_metric is not None
-            metric, bound = actions.input_metric, bound * actions.steepness
+            metric = actions.input_metric
+            bound = bound * actions.steepness
         else:
             metric = actions.kernel_metric
         if self.L == "slope":
@@ -280,9 +282,9 @@ class StageOpt(SafeSet):
 
     def score(self, belief: Belief) -> Array:
         score = np.where(self.safe, self.explore_f(belief.f), -np.inf)
-        return (
-            np.where(self.expanding[:, None], self.widest, score) if self.expanding.any() else score
-        )
+        if self.expanding.any():
+            return np.where(self.expanding[:, None], self.widest, score)
+        return score
 
     def _expanders(self) -> Mask:
         """G_t, (S, n)."""
@@ -344,12 +346,14 @@ class SafeOpt(SafeSet):
     def prepare(self) -> None:
         super().prepare()
         shape = (self.setting.replicates, self.setting.finite.n)
-        self.upper_f, self.lower_f = np.full(shape, np.inf), np.full(shape, -np.inf)
+        self.upper_f = np.full(shape, np.inf)
+        self.lower_f = np.full(shape, -np.inf)
 
     def begin(self, t: int, belief: Belief) -> None:
         low, high = interval(belief.f)
         if self.lipschitz is None:
-            self.lower_f, self.upper_f = low, high
+            self.lower_f = low
+            self.upper_f = high
             self.lower, self.upper = interval(belief.constraint)
         else:
             intersect(self.lower_f, self.upper_f, low, high)
@@ -391,7 +395,8 @@ class SafeOpt(SafeSet):
         An observation l_j at a point of variance s² and correlation ρ makes the bound μ + βσ √(1 -
         ρ²q) - βσ ρq with q = s²/(λ + s²). That is least for ρ = 1 and the largest q.
         """
-        g, m = belief.constraint, self.setting.constraints
+        g = belief.constraint
+        m = self.setting.constraints
         variance = np.where(wide[:, None], g.deviation, 0.0).max(axis=2, keepdims=True) ** 2
         noise = [
             [self.posterior.noise_variance(s, 1 + j) for j in range(m)] for s in range(len(wide))
@@ -408,17 +413,17 @@ class SafeOpt(SafeSet):
         Args:
             reach: the points that may become safe, (m, n).
         """
-        outside, width = [mask.nonzero()[0] for mask in reach], self.widest[s]
+        outside = [mask.nonzero()[0] for mask in reach]
+        width = self.widest[s]
         # Widest first, so that the first one that expands is the answer; of equal ones the lowest
         # index.
         candidates = candidates[(-width[candidates]).argsort(kind="stable")]
         for first in range(0, candidates.size, LOOK_AHEAD):
             batch = candidates[first : first + LOOK_AHEAD]
-            expands = (
-                self._expands(s, 0, batch, outside[0], belief)
-                if self.setting.constraints
-                else batch >= 0
-            )
+            if self.setting.constraints:
+                expands = self._expands(s, 0, batch, outside[0], belief)
+            else:
+                expands = batch >= 0
             for j in range(1, self.setting.constraints):
                 expands &= self._expands(s, j, batch, outside[j], belief)
             best = int(expands.argmax())
@@ -433,7 +438,8 @@ class SafeOpt(SafeSet):
         g = belief.constraint
         columns = self.posterior.covariances(s, 1 + j, points)[:, outside]
         # Functions may share a deviation, (S, 1, n).
-        deviation, mean = g.deviation[s, min(j, g.deviation.shape[1] - 1)], g.mean[s, j]
+        deviation = g.deviation[s, min(j, g.deviation.shape[1] - 1)]
+        mean = g.mean[s, j]
         total = self.posterior.noise_variance(s, 1 + j) + deviation[points] ** 2
         surprise = self.lower[s, j, points] - mean[points]
         bound = mean[outside] + columns * (surprise / total)[:, None]

@@ -168,7 +168,9 @@ class SCBO(ModelledRun):
                 self.model.scale = self.evidence.scale
             self.model.forget()
         self.first = self.model.count  # observation of the region
-        self.side, self.succeeded, self.failed = self.length, 0, 0
+        self.side = self.length
+        self.succeeded = 0
+        self.failed = 0
         self.restarts += 1
         # by round: the point and the centre that it must beat
         self.proposals: dict[int, tuple[Actions, int]] = {}
@@ -177,7 +179,8 @@ class SCBO(ModelledRun):
         if self.side < self.shortest:
             self._restart()
         if self.model.count - self.first < self.initial:
-            incumbent, point = -1, self._begin()
+            incumbent = -1
+            point = self._begin()
         else:
             incumbent = self._centre()
             candidates = self._region(self.model.played[incumbent : incumbent + 1])
@@ -193,7 +196,8 @@ class SCBO(ModelledRun):
         points = self.model.draw_candidates(self.generator, self.most)
         if self.model.cube.units is not None:
             points = self.generator.permutation(points)  # any of those that are equally far
-        units, nearest = self.model.units(points), np.full(len(points), np.inf)
+        units = self.model.units(points)
+        nearest = np.full(len(points), np.inf)
         under_way = [point for point, _ in self.proposals.values()]
         for taken in self.model.units(np.concatenate([self.model.played, *under_way])):
             nearest = np.minimum(nearest, squared_lengths(units - taken))
@@ -220,11 +224,9 @@ class SCBO(ModelledRun):
             fewest = min(2 * len(middle) + 1, self.most)
             if len(inside) < fewest:
                 return np.argsort(((units - middle) ** 2).sum(axis=1), kind="stable")[:fewest]
-            return (
-                inside
-                if len(inside) <= self.most
-                else self.generator.permutation(inside)[: self.most]
-            )
+            if len(inside) <= self.most:
+                return inside
+            return self.generator.permutation(inside)[: self.most]
         d = len(middle)
         shifted = self.sobol + self.generator.random(d)
         points = low + (shifted - np.floor(shifted)) * (high - low)
@@ -255,9 +257,12 @@ class SCBO(ModelledRun):
             self.evidence.tell(point, values)
 
     def recommend_one(self, t: int) -> Any:
-        model, actions = self.evidence, self.setting.actions
+        model = self.evidence
+        actions = self.setting.actions
         if model.count == 0:
-            return NONE if isinstance(actions, Finite) else np.full(actions.d, np.nan)
+            if isinstance(actions, Finite):
+                return NONE
+            return np.full(actions.d, np.nan)
         return model.action(recommend_in_run(ThompsonMoments(model), model.played))
 
     def _adapt(self, success: bool) -> None:
@@ -265,9 +270,11 @@ class SCBO(ModelledRun):
         self.succeeded = self.succeeded + 1 if success else 0
         self.failed = 0 if success else self.failed + 1
         if self.succeeded == self.successes:
-            self.side, self.succeeded = min(2 * self.side, self.longest), 0
+            self.side = min(2 * self.side, self.longest)
+            self.succeeded = 0
         elif self.failed == self.patience:
-            self.side, self.failed = self.side / 2, 0
+            self.side = self.side / 2
+            self.failed = 0
 
 
 def improves(new: Array, old: Array, margin: float) -> bool:
@@ -332,7 +339,8 @@ class FuRBO(SCBO):
         """Return how many inspectors were drawn about a point (d,), and those that are actions,
         (q,) or (q, d).
         """
-        most, units = self.inspectors * len(middle), self.model.cube.units
+        most = self.inspectors * len(middle)
+        units = self.model.cube.units
         if units is not None:
             near = np.flatnonzero(((units - middle) ** 2).sum(axis=1) <= self.side**2)
             near = near if len(near) <= most else self.generator.permutation(near)[:most]

@@ -133,7 +133,9 @@ class ScoreAlgorithm(Algorithm):
         return None
 
     def posterior_kind(self, problem: Problem) -> choice.Kind:
-        return "observations" if self.is_fitted(problem) else "cheapest"
+        if self.is_fitted(problem):
+            return "observations"
+        return "cheapest"
 
     # What a subclass says -------------------------------------------------------------------------
 
@@ -190,7 +192,9 @@ class ScoreAlgorithm(Algorithm):
         """Return the replicates that repeat their last action, (S,), once the best is known; None
         for nobody.
         """
-        return self.wait.open if self.setting.delayed and self.pending == "block" else None
+        if self.setting.delayed and self.pending == "block":
+            return self.wait.open
+        return None
 
     def targets(self, feedback: Feedback) -> Array:
         """Return the values to model, (S, p): f and, if constraints are modelled, g_1, ..., g_m."""
@@ -216,14 +220,16 @@ class ScoreAlgorithm(Algorithm):
             variance: (S, k), or (S, p, k) if functions have their own.
             points: (S, k, d) in the unit cube of a box; None for all candidates.
         """
-        deviation, g_t = np.sqrt(variance), None
+        deviation = np.sqrt(variance)
+        g_t = None
         if self.shown is not None:
             if points is None and self.fits and self.box is not None:  # not the problem's mesh
                 points = np.broadcast_to(
                     self.box.candidates, (len(mean), *self.box.candidates.shape)
                 )
             g_t = self.shown(points)
-        per_function, widths = deviation.ndim == 3, self.widths
+        per_function = deviation.ndim == 3
+        widths = self.widths
         width_f = ONE if widths is None else widths[:, :1]
         width_g = ONE if widths is None or widths.shape[1] < mean.shape[1] else widths[:, 1:, None]
         f = FunctionBelief(mean[:, 0], deviation[:, 0] if per_function else deviation, width_f)
@@ -242,7 +248,8 @@ class ScoreAlgorithm(Algorithm):
     # What the base does ---------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
-        self.setting, self.widths = setting, None
+        self.setting = setting
+        self.widths = None
         # What a method leaves out is not called; a watcher may have set one on the instance.
         self.own_steps = {
             step
@@ -287,8 +294,11 @@ class ScoreAlgorithm(Algorithm):
     def _fresh_posterior(self, functions: int) -> Posterior:
         if not self.fits:
             return self.make_posterior(functions)
-        actions, replicates = self.box or self.setting.actions, self.setting.replicates
-        noise, further, undecided = self.known_noise(), self.further_units(), self.undecided()
+        actions = self.box or self.setting.actions
+        replicates = self.setting.replicates
+        noise = self.known_noise()
+        further = self.further_units()
+        undecided = self.undecided()
         posterior = FittedPosterior(
             actions, replicates, functions, noise, further=further, undecided=undecided
         )
@@ -385,11 +395,9 @@ class ScoreAlgorithm(Algorithm):
         """Return the round's chosen actions as the problem takes them."""
         if self.grid_points is not None:
             return self._points(self.chosen)
-        return (
-            self.chosen
-            if self.box is None
-            else self.box.scale(np.asarray(self.chosen, dtype=np.float64))
-        )
+        if self.box is None:
+            return self.chosen
+        return self.box.scale(np.asarray(self.chosen, dtype=np.float64))
 
     def _points(self, actions: Actions) -> Array:
         """Return the points of a box (S, d) that actions of its grid are, (S,), for a method that
@@ -413,11 +421,14 @@ class ScoreAlgorithm(Algorithm):
                 all.
         """
         # The candidates decide alone where nothing is known, and are what climbs must beat.
-        parts, coin = self.parts(self.belief).kinks(), self.ties.at(t)
+        parts = self.parts(self.belief).kinks()
+        coin = self.ties.at(t)
         mean_shape = self.belief.f.mean.shape
         total = check_shape(parts.total(), (mean_shape[0], mean_shape[-1]))
-        best, rows = break_ties(total, coin), np.arange(len(total))
-        candidate, achieved = box.candidates[best], total[rows, best]
+        best = break_ties(total, coin)
+        rows = np.arange(len(total))
+        candidate = box.candidates[best]
+        achieved = total[rows, best]
         highest = total.max(axis=1)
         widths = tie_widths(total, highest)
         # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at
@@ -427,7 +438,8 @@ class ScoreAlgorithm(Algorithm):
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
-        also, scored = also[:, None], self.scored
+        also = also[:, None]
+        scored = self.scored
 
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
             return self.parts(self.view(mean, variance, points)).kinks()

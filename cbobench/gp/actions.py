@@ -106,13 +106,16 @@ class Finite:
     @property
     def d(self) -> int:
         """Input dimension; 0 without coordinates."""
-        return 0 if self.points is None else self.points.shape[1]
+        if self.points is None:
+            return 0
+        return self.points.shape[1]
 
     @property
     def units(self) -> Array:
         """The coordinates scaled to the unit cube by their bounding box, (n, d)."""
         assert self.points is not None
-        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        low = self.points.min(axis=0)
+        high = self.points.max(axis=0)
         return (self.points - low) / np.where(high > low, high - low, 1.0)
 
     @property
@@ -140,7 +143,9 @@ class Finite:
     def _compute_features(self, most: int | None) -> Array | None:
         """Return Phi (n, r), or None if r exceeds `most`."""
         rows = pivoted_cholesky(self.prior, lambda i: self.rows(np.array([i]))[0], most)
-        return None if rows is None else np.ascontiguousarray(rows.T)
+        if rows is None:
+            return None
+        return np.ascontiguousarray(rows.T)
 
     _features: Array | None = None
 
@@ -181,7 +186,9 @@ class Finite:
     @cached_property
     def input_metric(self) -> Array | None:
         """Return Euclidean distances (n, n), or None without coordinates."""
-        return None if self.points is None else distances(self.points, self.points)
+        if self.points is None:
+            return None
+        return distances(self.points, self.points)
 
     @cached_property
     def kernel_metric(self) -> Array:
@@ -326,9 +333,11 @@ class Large(Scattered):
         """
         from scipy.linalg import solve_triangular  # imported late: SciPy takes long to load
 
-        weights, errors = np.zeros((values.shape[1], len(self._root))), np.zeros(values.shape[1])
+        weights = np.zeros((values.shape[1], len(self._root)))
+        errors = np.zeros(values.shape[1])
         for i, y in enumerate(values.T):
-            w, residual = weights[i], np.ascontiguousarray(y)
+            w = weights[i]
+            residual = np.ascontiguousarray(y)
             for _ in range(1 + REFINEMENTS):
                 half = solve_triangular(self._root, self.features.T @ residual, trans="T")
                 w += solve_triangular(self._root, half)
@@ -366,7 +375,9 @@ class Large(Scattered):
         if sketch is None:
             return None
         chosen = find_pivots(sketch, self.prior[few])
-        lower, pivots, rows = np.tril(sketch[:, chosen].T), few[chosen], np.empty((most, self.n))
+        lower = np.tril(sketch[:, chosen].T)
+        pivots = few[chosen]
+        rows = np.empty((most, self.n))
         for batch in batches(self.n, COLUMNS):
             rows[: len(pivots), batch] = substitute(
                 lower, self.kernel(self.inputs[pivots], self.inputs[batch])
@@ -390,7 +401,8 @@ def smallest(values: Array, count: int) -> Indices:
     them, depends on the instructions that NumPy uses.
     """
     limit = np.partition(values, count - 1, axis=-1)[..., count - 1 : count]
-    mask, ties = values < limit, values == limit
+    mask = values < limit
+    ties = values == limit
     missing = count - np.count_nonzero(mask, axis=-1, keepdims=True)
     if (np.count_nonzero(ties, axis=-1, keepdims=True) == missing).all():
         mask |= ties
@@ -414,7 +426,8 @@ def tie_widths(score: Array, top: Array) -> Array:
         score: (S, n), no entry NaN.
         top: the largest of every row, (S,).
     """
-    size, low = np.abs(top), np.minimum.reduce(score, axis=1)
+    size = np.abs(top)
+    low = np.minimum.reduce(score, axis=1)
     if np.maximum.reduce(size) == np.inf:  # there, only equal scores tie
         endless = size == np.inf
         return np.where(
@@ -460,11 +473,10 @@ def break_ties(score: Array, coin: Array, widths: Array | None = None) -> Indice
     least = top[top.argmin()]  # a NaN, if there is one
     if not least > -np.inf:
         s = int((~(top > -np.inf)).argmax())
-        problem = (
-            "is not a number"
-            if np.isnan(top[s])
-            else "is minus infinity everywhere: no action is allowed"
-        )
+        if np.isnan(top[s]):
+            problem = "is not a number"
+        else:
+            problem = "is minus infinity everywhere: no action is allowed"
         raise CellFailure(f"the score of replicate {s} {problem}")
     if widths is None:
         limit = top * (1 - WIDEST)

@@ -77,7 +77,8 @@ def losses(r: Array) -> tuple[Array, Array, Array]:
     Matérn-5/2 kernel less 1 - 5/6 r², and e = exp(-√5 r).
     """
     z = math.sqrt(5) * r
-    decay, near = np.exp(-z), z < 1
+    decay = np.exp(-z)
+    near = z < 1
     both = np.stack([1 - (1 + z) * decay, (1 + z + z * z / 3) * decay - 1 + z * z / 6])
     small = z[near]
     total = np.zeros((2, len(small)))
@@ -123,21 +124,28 @@ class Around:
     @property
     def variance(self) -> Array:
         """c(x, x), (..., k)."""
-        squared, loss, remainder = self.squared, self.loss, self.remainder
+        squared = self.squared
+        loss = self.loss
+        remainder = self.remainder
         rest = 5 / 3 * squared * loss * (2 - loss) - 25 / 36 * squared * squared
         return rest - remainder * (2 - 5 / 3 * squared + remainder)
 
     def slope_rows(self) -> Array:
         """ψ and its slopes, (..., k, 1 + d, d)."""
-        loss, decay = self.loss[..., None, None], self.decay[..., None, None]
+        loss = self.loss[..., None, None]
+        decay = self.decay[..., None, None]
         outer = self.x[..., None] * self.x[..., None, :]
         slopes = ROOT * ((1 - loss) * np.eye(self.x.shape[-1]) - 5 * decay * outer)
         return np.concatenate([self.slopes[..., None, :], slopes], axis=-2)
 
     def bend_of_variance(self) -> tuple[Array, Array]:
         """Return the first and second derivative of c(x, x) with respect to a², (..., k)."""
-        u, p, k, e = self.squared, self.loss, self.remainder, self.decay
-        kept, least = 1 - p, 2 - 5 / 3 * u + 2 * k
+        u = self.squared
+        p = self.loss
+        k = self.remainder
+        e = self.decay
+        kept = 1 - p
+        least = 2 - 5 / 3 * u + 2 * k
         first = 5 / 3 * (p * (2 - p) + k) + 25 / 3 * u * kept * e - 25 / 18 * u - 5 / 6 * p * least
         second = (
             25 / 3 * e * (kept * (2 - np.sqrt(5 * u) / 2) - 5 / 2 * u * e) - 25 / 12 * e * least
@@ -168,12 +176,14 @@ class Between:
 
     def covariance(self) -> Array:
         """c, (..., a, b)."""
-        left, right = self.near, self.far
+        left = self.near
+        right = self.far
         is_left_nearer = left.squared[..., None] < right.squared[..., None, :]
 
         def order(of_left: Array, of_right: Array) -> tuple[Array, Array]:
             """Return what belongs to the nearer and to the farther point."""
-            one, two = of_left[..., None], of_right[..., None, :]
+            one = of_left[..., None]
+            two = of_right[..., None, :]
             return np.where(is_left_nearer, one, two), np.where(is_left_nearer, two, one)
 
         a, b = order(left.squared, right.squared)
@@ -193,9 +203,12 @@ class Between:
         """Return c with its slopes at the first points, (p, a, 1 + d, b): dκ/dx = 5/3 p x, and
         dp/dx = 5 e x.
         """
-        x, y = self.near.x, self.far.x.mT
-        kept, level = 1 - self.far.loss[:, None], self.far.level[:, None]
-        loss, decay = self.near.loss[..., None], self.near.decay[..., None]
+        x = self.near.x
+        y = self.far.x.mT
+        kept = 1 - self.far.loss[:, None]
+        level = self.far.level[:, None]
+        loss = self.near.loss[..., None]
+        decay = self.near.decay[..., None]
         along_y = 5 / 3 * (1 - kept * (1 - loss) - self.loss)
         along_x = 25 / 3 * decay * kept * (x @ y)
         along_x += 5 / 3 * (self.loss - loss * (1 + level) + level)
@@ -242,7 +255,8 @@ class AnchoredModels:
         self.roots = [_factor(matrix) for matrix in correlations]
         rows = np.concatenate([around.slopes.mT, rest[:, None]], axis=1)
         white = _solve(self.roots, rows * self.scale)
-        self.carried, white = white[:, :-1].mT, white[:, -1:]
+        self.carried = white[:, :-1].mT
+        white = white[:, -1:]
         # The slope at the anchor, whose prior is standard normal in units of √(5/3), is that of a
         # regression.
         self.precisions, pull = _regress(self.carried, white)
@@ -276,17 +290,16 @@ class AnchoredModels:
         d = offsets.shape[1]
         near = Around.of(offsets / self.lengthscales[:, None])
         # ψ and c with their slopes, as rows, given the observations.
-        pair, psi = Between.of(near, self.around), near.slope_rows()
+        pair = Between.of(near, self.around)
+        psi = near.slope_rows()
         rows = pair.covariance_rows()
         p, q, _, k = rows.shape
         white, lack, pull = self._condition(
             rows.reshape(p, q * (1 + d), k), psi.reshape(p, q * (1 + d), d)
         )
-        white, lack, pull = (
-            white.reshape(rows.shape),
-            lack.reshape(psi.shape),
-            pull.reshape(p, q, 1 + d),
-        )
+        white = white.reshape(rows.shape)
+        lack = lack.reshape(psi.shape)
+        pull = pull.reshape(p, q, 1 + d)
         known = lack @ lack.mT - white @ white.mT
         # The second derivatives of c and ψ count by these weights in those of mean and variance.
         unknown = _solve(self.precisions, lack[:, :, 0], trans=1)
@@ -323,8 +336,12 @@ class AnchoredModels:
         """Return second derivatives (p, q, 2, d, d) of weighted sums of c (p, q, 2, k) and ψ (p, q,
         2, d), with those of what the mean inherits of the anchor, and of c(x, x).
         """
-        near, far, apart = pair.near, pair.far, pair.apart
-        x, loss, decay = near.x, near.loss[..., None], near.decay[..., None]
+        near = pair.near
+        far = pair.far
+        apart = pair.apart
+        x = near.x
+        loss = near.loss[..., None]
+        decay = near.decay[..., None]
         above = np.stack([self.above, np.zeros_like(self.above)], axis=1)[:, None]
         # d²κ/dx² = 5/3 p I + 25/3 e x xᵀ, and d²p/dx² = 5 e (I - 5/z x xᵀ)
         toward = 25 / 3 * ((weights * (1 - far.loss)[:, None, None]) @ far.x[:, None])
@@ -393,7 +410,9 @@ def best_feasible(observed: Array) -> int | None:
     one.
     """
     feasible = (observed[1:] <= 0).all(axis=0)
-    return int(np.where(feasible, observed[0], -np.inf).argmax()) if feasible.any() else None
+    if feasible.any():
+        return int(np.where(feasible, observed[0], -np.inf).argmax())
+    return None
 
 
 def step_from_best(
@@ -425,7 +444,8 @@ def step_from_best(
     models = AnchoredModels(offsets[near], modelled[:, near] - values[:, None], values, fits)
     # Models are trusted as far as they were tried in as many directions as there are.
     reach = REACH * distance[near][min(d, len(near)) - 1]
-    low, high = np.maximum(-points[anchor], -reach), np.minimum(1 - points[anchor], reach)
+    low = np.maximum(-points[anchor], -reach)
+    high = np.minimum(1 - points[anchor], reach)
     step = best_step(models, values[1:], width, low, high)
     gain = float(models(step[None])[0][0, 0])
     if gain <= ROUNDING * max(abs(float(values[0])), fits[0].amplitude):
@@ -481,10 +501,12 @@ def _climb(
 
     def jet(points: Array, mask: Mask) -> Jet:
         level, slopes, bends = models.jet(low + points[mask] * side)
-        deviation, steep = np.sqrt(level[..., 1]), slopes[:, :, 1]
+        deviation = np.sqrt(level[..., 1])
+        steep = slopes[:, :, 1]
         rounded = np.maximum(deviation, least)[..., None]
         rate = widths[..., None] / (2 * rounded)
-        of_mean, of_variance = bends[:, :, 0], bends[:, :, 1]
+        of_mean = bends[:, :, 0]
+        of_variance = bends[:, :, 1]
         bent = of_variance - steep[..., None] * (steep / (2 * rounded**2))[:, :, None]
         bent = (of_mean + rate[..., None] * bent) * side * side[:, None]
         rows = [

@@ -50,7 +50,8 @@ class FunctionBelief:
         """Return the belief at one action per replicate, (S,)."""
         index = rows_of(actions.size), ..., actions
         path = None if self.path is None else self.path[index][..., None]
-        mean, deviation = self.mean[index][..., None], self.deviation[index][..., None]
+        mean = self.mean[index][..., None]
+        deviation = self.deviation[index][..., None]
         return FunctionBelief(mean, deviation, self.width, path)
 
 
@@ -85,7 +86,8 @@ class BeliefAtPlayed(Belief):
     __slots__ = ("actions", "belief")
 
     def __init__(self, belief: Belief, actions: Indices) -> None:
-        self.belief, self.actions = belief, actions
+        self.belief = belief
+        self.actions = actions
 
     @property
     def f(self) -> FunctionBelief:  # type: ignore[override]  # nobody assigns it
@@ -93,14 +95,18 @@ class BeliefAtPlayed(Belief):
 
     @property
     def g(self) -> FunctionBelief | None:  # type: ignore[override]
-        return None if self.belief.g is None else self.belief.g.at(self.actions)
+        if self.belief.g is None:
+            return None
+        return self.belief.g.at(self.actions)
 
     constraint = g  # type: ignore[assignment]
 
     @property
     def shown(self) -> Array | None:  # type: ignore[override]
         values = self.belief.shown
-        return None if values is None else values[rows_of(self.actions.size), :, self.actions, None]
+        if values is None:
+            return None
+        return values[rows_of(self.actions.size), :, self.actions, None]
 
 
 RandName = Literal["normal", "uniform", "discrete-gaussian"]
@@ -191,11 +197,13 @@ class RandUCB(Explore):
         low: float = 0.0,
         high: float = 2.0,
     ) -> None:
-        self.law, self.sign = law, sign
+        self.law = law
+        self.sign = sign
         low, high = (0.0, 2.0) if law == "uniform" else (low, high)
         self.grid = sign * np.linspace(low, high, points)
         weights = np.ones(points) if law == "uniform" else np.exp(-(self.grid**2) / 2)
-        self.weights, self.cumulative = weights / weights.sum(), weights.cumsum() / weights.sum()
+        self.weights = weights / weights.sum()
+        self.cumulative = weights.cumsum() / weights.sum()
 
     def start(self, streams: Streams, role: str, shape: tuple[int, ...], rank: int) -> None:
         self.draws = Draws(
@@ -236,7 +244,8 @@ class Parts(NamedTuple):
 
     def total(self) -> Array:
         """Return the score, (S, k)."""
-        excess, price = np.fmax(self.kinked, 0.0), self.price[..., None]
+        excess = np.fmax(self.kinked, 0.0)
+        price = self.price[..., None]
         # An infinite price times no excess is 0, and not a NaN; a price that is NaN stays one.
         penalty = np.where((excess > 0) | np.isnan(price), price, 0.0)
         penalty *= excess
@@ -280,7 +289,8 @@ class Truncated(NamedTuple):
 
     def kinks(self) -> Parts:
         """Truncating f from above and g from below makes kinks on which a maximum may lie."""
-        smooth, above = np.maximum(self.f, -self.bound), self.f[:, None] - self.bound[:, :, None]
+        smooth = np.maximum(self.f, -self.bound)
+        above = self.f[:, None] - self.bound[:, :, None]
         unit_price = np.ones_like(self.bound)
         if self.costs is None:
             return Parts(smooth, above, unit_price)

@@ -66,11 +66,9 @@ class Box:
         """A mesh, if the kernel is so smooth that its values on the mesh determine a posterior;
         else None.
         """
-        return (
-            resolving(self.d, self.lengthscale)
-            if self.meshed and self.kernel_name == "se"
-            else None
-        )
+        if self.meshed and self.kernel_name == "se":
+            return resolving(self.d, self.lengthscale)
+        return None
 
     @cached_property
     def scattered(self) -> Array:
@@ -82,12 +80,16 @@ class Box:
     @cached_property
     def candidates(self) -> Array:
         """Candidates in the unit cube, (M, d): the points of the mesh, or scattered ones."""
-        return self.scattered if self.mesh is None else self.mesh.points
+        if self.mesh is None:
+            return self.scattered
+        return self.mesh.points
 
     @property
     def spacing(self) -> float:
         """Distance between neighbouring candidates."""
-        return float(self.size ** (-1 / self.d)) if self.mesh is None else self.mesh.spacing
+        if self.mesh is None:
+            return float(self.size ** (-1 / self.d))
+        return self.mesh.spacing
 
     def unit(self, points: Array) -> Array:
         """Scale points of the box (..., d) to the unit cube."""
@@ -132,8 +134,10 @@ def _norms(
 ) -> Array:
     """See `Box.norm`; values at the points as the bytes of an array (p, POINTS)."""
     # At the points between it is seen how much of the prior variance the others leave.
-    points, between = sobol(d, POINTS), sobol(d, 2 * POINTS)[POINTS::8]
-    covariance, cross = kernel(points, points), kernel(points, between)
+    points = sobol(d, POINTS)
+    between = sobol(d, 2 * POINTS)[POINTS::8]
+    covariance = kernel(points, points)
+    cross = kernel(points, between)
     explained = (cross * np.linalg.solve(covariance + RIDGE * np.eye(POINTS), cross)).sum(axis=0)
     if (1 - explained).mean() > UNKNOWN:
         return np.full(shape[0], np.inf)
@@ -208,14 +212,17 @@ def _draw_design(
         unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(count))))[
             :count
         ]
-    return actions.scale(unit) if isinstance(actions, Box) else nearest(actions.units, unit)
+    if isinstance(actions, Box):
+        return actions.scale(unit)
+    return nearest(actions.units, unit)
 
 
 def nearest(points: Array, targets: Array) -> Indices:
     """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken,
     (k,).
     """
-    free, indices = np.ones(len(points), dtype=bool), np.empty(len(targets), dtype=np.intp)
+    free = np.ones(len(points), dtype=bool)
+    indices = np.empty(len(targets), dtype=np.intp)
     for i, target in enumerate(targets):
         indices[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()
         free[indices[i]] = False

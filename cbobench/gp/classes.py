@@ -45,7 +45,8 @@ def are_classes(values: Array) -> bool:
     """
     if len(values) < FEWEST:
         return False
-    low, high = values.min(), values.max()
+    low = values.min()
+    high = values.max()
     return bool(low <= 0 < high and ((values == low) | (values == high)).all())
 
 
@@ -104,7 +105,8 @@ def find_mode(covariance: Array, signs: Array) -> Mode:
         pulled = half * (covariance @ goal[:, None])[:, 0]
         move = goal - half * lapack().dpotrs(root, pulled, lower=1)[0] - weights
         evidence = height - float(np.log(root.diagonal()).sum())
-        share, gain = 1.0, -1.0
+        share = 1.0
+        gain = -1.0
         while gain < 0 and share > LEAST_SHARE:
             trial = weights + share * move
             tried = (covariance @ trial[:, None])[:, 0]
@@ -113,7 +115,9 @@ def find_mode(covariance: Array, signs: Array) -> Mode:
             share /= 2
         if gain < SETTLED:
             break
-        weights, latent, height = trial, tried, height + gain
+        weights = trial
+        latent = tried
+        height = height + gain
         _, slopes, bends, turns = derivatives
     return Mode(latent, weights, slopes, bends, turns, root, evidence)
 
@@ -156,8 +160,11 @@ class ClassDensity:
 
     def _differentiate(self, logs: Array) -> tuple[float, Array]:
         # Pairs below the diagonal stand for both, as in `gp.fit`.
-        n, d, low = self.n, self.d, self.low
-        rates, scale = np.exp(-2 * logs[:d]), math.exp(logs[d])
+        n = self.n
+        d = self.d
+        low = self.low
+        rates = np.exp(-2 * logs[:d])
+        scale = math.exp(logs[d])
         a = np.sqrt(5 * (rates[None] @ self.squares)[0])
         decay = scale * np.exp(-a)
         covariance = np.zeros((n, n))

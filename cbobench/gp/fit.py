@@ -36,17 +36,22 @@ MOST = 256  # largest number of observations in a fit; beyond it they are thinne
 STEPS = 50
 # A descent ends where the slope is flat or a step gained too little, within 1e-3 of the cost at a
 # local optimum.
-FLAT, SETTLED = 1e-2, 1e-5
+FLAT = 1e-2
+SETTLED = 1e-5
 ENOUGH = 1e-4  # share of the expected gain that a step must have
 # the longest step, in logarithms, and the smallest share of a step
-FARTHEST, LEAST_SHARE = 3.0, 1e-4
+FARTHEST = 3.0
+LEAST_SHARE = 1e-4
 IMPOSSIBLE = 1e10  # cost where a covariance has no Cholesky factor
 # a fit after each of the first observations, then after each growth by this factor
-EVERY, GROWTH = 30, 1.1
+EVERY = 30
+GROWTH = 1.1
 # the same for fits that also start from the priors' modes; others only follow the last fit
 ANEW = 10
-SHORTEST, LONGEST = 0.025, 100.0
-LEAST_NOISE, MOST_NOISE = 1e-8, 1.0
+SHORTEST = 0.025
+LONGEST = 100.0
+LEAST_NOISE = 1e-8
+MOST_NOISE = 1.0
 SCALE_PRIOR = (0.0, 1.0)
 NOISE_PRIOR = (-9.0, 3.0)
 WIDTH = math.sqrt(3)  # standard deviation of the prior of a log lengthscale
@@ -112,8 +117,10 @@ def fit_all(
     """
     # The priors are of standardised observations.
     indices = thinned(len(points))
-    points, values = points[indices], np.ascontiguousarray(values[:, indices])
-    middle, spread = values.mean(axis=1), values.std(axis=1)
+    points = points[indices]
+    values = np.ascontiguousarray(values[:, indices])
+    middle = values.mean(axis=1)
+    spread = values.std(axis=1)
     spread = np.where(spread > 0, spread, 1.0)
     standardised = (values - middle[:, None]) / spread[:, None]
     objective = Objective(
@@ -190,7 +197,8 @@ class Objective:
         self.n, self.coordinates = points.shape
         self.firsts = np.arange(self.coordinates) if firsts is None else firsts
         self.d, self.widths = len(self.firsts), np.diff(self.firsts, append=self.coordinates)
-        self.values, self.noise = values, noise
+        self.values = values
+        self.noise = noise
         self.low = np.tril_indices(self.n, -1)
         # (d, pairs), those of an input's coordinates added up
         squares = ((points[self.low[0]] - points[self.low[1]]) ** 2).T
@@ -214,18 +222,17 @@ class Objective:
     def of(self, before: Fitted, spread: float) -> Array:
         """Where an earlier fit is, within the bounds."""
         scale = (before.amplitude / spread) ** 2
-        lengthscales, noise = (
-            before.lengthscales[self.firsts],
-            max(scale * before.ratio, LEAST_NOISE),
-        )
+        lengthscales = before.lengthscales[self.firsts]
+        noise = max(scale * before.ratio, LEAST_NOISE)
         logs = np.log(np.concatenate([lengthscales, [scale, noise]]))
         return np.clip(logs[: len(self.lowest)], self.lowest, self.highest)
 
     def read(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
         """Lengthscales (q, d), s² and the noise variances (q,) of functions (q,)."""
-        noise = (
-            np.exp(logs[:, -1]) if self.noise is None else np.maximum(self.noise[rows], LEAST_NOISE)
-        )
+        if self.noise is None:
+            noise = np.exp(logs[:, -1])
+        else:
+            noise = np.maximum(self.noise[rows], LEAST_NOISE)
         return np.exp(logs[:, : self.d]), np.exp(logs[:, self.d]), noise
 
     def __call__(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
@@ -234,7 +241,9 @@ class Objective:
         """
         # Only pairs below the diagonal are computed: kernels of them cost more than the factors of
         # small matrices.
-        n, d, low = self.n, self.d, self.low
+        n = self.n
+        d = self.d
+        low = self.low
         lengthscales, scale, noise = self.read(logs, rows)
         rates = lengthscales**-2
         a = np.sqrt(5 * (rates[:, None] @ self.squares)[:, 0])
@@ -242,11 +251,9 @@ class Objective:
         covariance = np.zeros((len(logs), n, n))
         covariance[:, low[0], low[1]] = (1 + a + a * a / 3) * decay
         covariance[:, np.arange(n), np.arange(n)] = (scale + noise)[:, None]
-        inverse, halves, failed = (
-            np.empty_like(covariance),
-            np.empty(len(logs)),
-            np.zeros(len(logs), dtype=bool),
-        )
+        inverse = np.empty_like(covariance)
+        halves = np.empty(len(logs))
+        failed = np.zeros(len(logs), dtype=bool)
         # A matrix without a factor is an impossible place, and no error: a long step may end there.
         for i, matrix in enumerate(covariance):
             root, info = lapack().dpotrf(matrix, lower=1)
@@ -255,7 +262,8 @@ class Objective:
             halves[i] = 0.0 if info else float(np.log(root.diagonal()).sum())
         inverse[:, low[1], low[0]] = inverse[:, low[0], low[1]]
         # The constant is that of generalised least squares.
-        values, ones = self.values[rows], (inverse @ np.ones((n, 1)))[..., 0]
+        values = self.values[rows]
+        ones = (inverse @ np.ones((n, 1)))[..., 0]
         constant = (ones * values).sum(axis=1) / ones.sum(axis=1)
         residuals = values - constant[:, None]
         weights = (inverse @ residuals[..., None])[..., 0]
@@ -300,14 +308,16 @@ def descend(objective: Descended, logs: Array, rows: Indices) -> tuple[Array, Ar
     Returns:
         Where they end, (q, k), their costs, (q,), and constants c, (q,).
     """
-    low, high = objective.lowest, objective.highest
+    low = objective.lowest
+    high = objective.highest
     logs = logs.copy()
     cost, slope, centre = objective(logs, rows)
     # A first step of length 1 at most: the slope says nothing of the scale.
     steepness = np.sqrt((slope * slope).sum(axis=1))
     # of the Hessian matrices
     inverse = np.eye(logs.shape[1]) / np.maximum(steepness, 1.0)[:, None, None]
-    first, share = np.ones(len(logs), dtype=bool), np.ones(len(logs))
+    first = np.ones(len(logs), dtype=bool)
+    share = np.ones(len(logs))
     direction = np.zeros_like(logs)
     turning = np.ones(len(logs), dtype=bool)  # those that take a new direction
     done = np.zeros(len(logs), dtype=bool)
@@ -328,7 +338,8 @@ def descend(objective: Descended, logs: Array, rows: Indices) -> tuple[Array, Ar
         tried_cost, tried_slope, tried_centre = objective(trial, rows[i])
         # Armijo's rule; a parabola through both costs says how much shorter a refused step should
         # be.
-        expected, gain = -(slope[i] * move).sum(axis=1), cost[i] - tried_cost
+        expected = -(slope[i] * move).sum(axis=1)
+        gain = cost[i] - tried_cost
         accepted = (gain >= ENOUGH * expected) & (gain >= 0)
         excess = np.maximum(expected - gain, 1e-300)
         shorter = share[i] * np.clip(0.5 * expected / excess, 0.1, 0.5)

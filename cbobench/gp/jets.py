@@ -68,13 +68,15 @@ def taylor(d: int) -> Taylor:
     square = np.zeros((d, d), dtype=np.intp)
     square[rows, columns] = square[columns, rows] = 1 + d + np.arange(len(rows))
     inverse = np.round(2 * np.linalg.inv(units)) / 2  # differences: whole and half numbers
-    values, models = (units * scale).T.copy(), (inverse / scale[:, None]).T.copy()
+    values = (units * scale).T.copy()
+    models = (inverse / scale[:, None]).T.copy()
     return Taylor(d, STEP * steps, values, models, rows, columns, square, orders)
 
 
 def monomials(moved: Array) -> Array:
     """Return what models are multiplied with to give values at steps (S, q, d), (S, n, q)."""
-    layout, moved = taylor(moved.shape[2]), moved.mT
+    layout = taylor(moved.shape[2])
+    moved = moved.mT
     models = np.empty((len(moved), 1 + layout.d + len(layout.rows), moved.shape[2]))
     models[:, 0] = 1.0
     models[:, 1 : 1 + layout.d] = moved
@@ -130,9 +132,12 @@ def models_at(
     moved, explained = explain(rows)
     # d²k(x, x_i)/dx² = 4 k'' δ δᵀ + 2 k' I, in the bends of the means and of k (K + λI)⁻¹ k.
     all_weights = np.concatenate([weights[replicate_of], moved[:, None]], axis=1)
-    products, end, k2 = np.empty((len(layout.rows), *k.shape)), 0, 4 * k2
+    products = np.empty((len(layout.rows), *k.shape))
+    end = 0
+    k2 = 4 * k2
     for i in range(d):  # pairs (i, i), ..., (i, d - 1)
-        first, end = end, end + d - i
+        first = end
+        end = end + d - i
         np.multiply(k2 * delta[i], delta[i:], out=products[first:end])
         products[first] += twice
     bends = all_weights @ products.transpose(1, 2, 0)  # (q, p + 1, n - 1 - d)

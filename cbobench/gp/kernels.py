@@ -43,7 +43,8 @@ def distances(left: Array, right: Array) -> Array:
 
 def of_distances(left: Array, right: Array, profile: Callable[[Array], Array]) -> Array:
     """Return a function of the Euclidean distances of rows, shape (a, b), a few rows at a time."""
-    values, step = np.empty((len(left), len(right))), max(1, IN_CACHE // max(1, len(right)))
+    values = np.empty((len(left), len(right)))
+    step = max(1, IN_CACHE // max(1, len(right)))
     for i in range(0, len(left), step):
         values[i : i + step] = profile(np.sqrt(_squared_distances(left[i : i + step], right)))
     return values
@@ -81,7 +82,8 @@ class SquaredExponential:
 
     def slopes(self, squared: Array) -> tuple[Array, Array, Array]:
         """k, dk/du and d²k/du² at squared distances u."""
-        k, rate = self.profile(squared), -0.5 / self.lengthscale**2
+        k = self.profile(squared)
+        rate = -0.5 / self.lengthscale**2
         return k, rate * k, rate**2 * k
 
 
@@ -140,14 +142,16 @@ class Linear:
 
 def stationary(name: StationaryName, lengthscale: float) -> SquaredExponential | Matern:
     """Return the stationary kernel of that name."""
-    return (
-        SquaredExponential(lengthscale) if name == "se" else Matern(SMOOTHNESS[name], lengthscale)
-    )
+    if name == "se":
+        return SquaredExponential(lengthscale)
+    return Matern(SMOOTHNESS[name], lengthscale)
 
 
 def kernel(name: KernelName, lengthscale: float) -> Kernel:
     """Return the kernel of that name; the linear one ignores `lengthscale`."""
-    return Linear() if name == "linear" else stationary(name, lengthscale)
+    if name == "linear":
+        return Linear()
+    return stationary(name, lengthscale)
 
 
 EIGENVALUES = 1000  # largest matrix whose eigenvalues are checked, in a fraction of a second
@@ -240,8 +244,11 @@ def pivoted_cholesky(
     Raises:
         Misuse: K is not positive semi-definite, as far as these rows tell.
     """
-    residual, n, largest = diagonal.copy(), len(diagonal), diagonal.max(initial=0.0)
-    trace, r = residual.sum(), 0
+    residual = diagonal.copy()
+    n = len(diagonal)
+    largest = diagonal.max(initial=0.0)
+    trace = residual.sum()
+    r = 0
     # only written rows take memory
     pivots, rows = known or ((), np.empty((n if most is None else min(n, most), n)))
     while r < n and residual.sum() > RELATIVE_TRACE * trace:
@@ -278,7 +285,8 @@ def find_pivots(rows: Array, diagonal: Array) -> list[int]:
     """Return the pivots of `pivoted_cholesky`, none of them known before: the same steps on the
     same diagonal choose them again.
     """
-    residual, pivots = diagonal.copy(), []
+    residual = diagonal.copy()
+    pivots = []
     for row in rows:
         pivots.append(int(residual.argmax()))
         residual -= row**2
@@ -306,7 +314,8 @@ def extend_features(features: Array, prior: Array, cross: Array, covariance: Arr
 
     pivots = find_pivots(features.T, prior)
     inside = solve_triangular(features[pivots], cross[:, pivots].T, lower=True).T
-    complement, outside = covariance - inside @ inside.T, np.zeros_like(covariance)
+    complement = covariance - inside @ inside.T
+    outside = np.zeros_like(covariance)
     for i, variance in enumerate(covariance.diagonal()):
         if complement[i, i] > NOTHING * variance:
             outside[:, i] = complement[:, i] / np.sqrt(complement[i, i])
@@ -366,7 +375,8 @@ def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) 
     # A few rows at a time, so that intermediate arrays stay in a core's cache.
     rows = max(1, IN_CACHE // max(1, values.shape[-1]))
     for index in np.ndindex(values.shape[:-2]):
-        block, b = values[index], np.asfortranarray(right[index])
+        block = values[index]
+        b = np.asfortranarray(right[index])
         for i in range(0, len(block), rows):
             part = block[i : i + rows]
             part[:] = kernel.profile(_summed_squares(left[index][i : i + rows], b, part))

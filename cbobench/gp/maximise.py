@@ -42,7 +42,9 @@ FINEST = 1e-8  # the same for narrow maxima
 SHARE = 1e-3  # of the distance over which a belief changes: steps of differences for narrow maxima
 # So near to a better climb another one ends, in units of the first steps; and to one that has
 # ended, at most so near.
-NEAR, NEAR_ENDED, NEAREST = 0.03, 0.25, 0.01
+NEAR = 0.03
+NEAR_ENDED = 0.25
+NEAREST = 0.01
 LOWEST = -1e300  # value of a climb that is not made
 WALL = 1e5  # stands for an infinite price while climbing
 
@@ -171,18 +173,22 @@ class Surface:
         Derivatives of the score in terms of beliefs are differences of the beliefs' models.
         """
         replicates, q, d = points.shape
-        layout, jet = self.layout, self.jet(points, mask)
-        n, steps = len(layout.steps), layout.steps
+        layout = self.layout
+        jet = self.jet(points, mask)
+        n = len(layout.steps)
+        steps = layout.steps
         if fine:
             share = _share_of_steps(jet, d)
-            steps, powers = share[..., None, None] * steps, share[..., None] ** layout.orders
+            steps = share[..., None, None] * steps
+            powers = share[..., None] ** layout.orders
             jet = Jet(
                 *(
                     model * (powers if model.ndim == 3 else powers[:, None])
                     for model in (jet.mean, jet.variance)
                 )
             )
-        mean, variance = jet.mean @ layout.values, jet.variance @ layout.values
+        mean = jet.mean @ layout.values
+        variance = jet.variance @ layout.values
         around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
         variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
         parts = self.score(mean.reshape(replicates, -1, q * n), variance, around)
@@ -255,7 +261,11 @@ def _pace(m: int, d: int, narrow: bool) -> Pace:
     small, large = (FAST, THOROUGH) if m else (SMOOTH, SLOW)
     if narrow:
         small = large = CUSPED if m else NARROW if d < MANY_INPUTS else WIDE
-    return MEETING if may_kinks_meet(m, d) else large if d > 2 else small
+    if may_kinks_meet(m, d):
+        return MEETING
+    if d > 2:
+        return large
+    return small
 
 
 def _begin(surface: Surface, points: Array, fine: bool, widths: Array) -> tuple[Climbs, Array]:
@@ -327,7 +337,8 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
 
 def _follows(climbs: Climbs, radius: float) -> Mask:
     """Return which climbs (S, q) have a better one so near that they would end where it ends."""
-    value, order = levels(climbs.value, climbs.least[:, 0]), np.arange(climbs.value.shape[1])
+    value = levels(climbs.value, climbs.least[:, 0])
+    order = np.arange(climbs.value.shape[1])
     better = value[:, None, :] > value[..., None]
     better |= (value[:, None, :] == value[..., None]) & (order < order[:, None])
     near = np.where(climbs.done, min(NEAR_ENDED * radius, NEAREST), NEAR * radius)[:, None]
@@ -343,7 +354,8 @@ def _share_of_steps(jet: Jet, d: int) -> Array:
     functions.
     """
     variance = jet.variance if jet.variance.ndim == 4 else jet.variance[:, None]
-    level, slopes = np.maximum(variance[..., :1], VARIANCE_FLOOR), slice(1, 1 + d)
+    level = np.maximum(variance[..., :1], VARIANCE_FLOOR)
+    slopes = slice(1, 1 + d)
     of_means = np.abs(jet.mean[..., slopes]).max(axis=(1, 3)) / np.sqrt(level.min(axis=(1, 3)))
     of_variances = (np.abs(variance[..., slopes]) / level).max(axis=(1, 3))
     return 1 / np.maximum(1.0, np.maximum(of_means, of_variances) * (STEP / SHARE))
@@ -385,11 +397,15 @@ def _subproblem(
     [0, price], minimise the maximum over p of the same with multiplier_j (kinked_j + a_j.p) in
     place of the penalty. It is a quadratic programme over a box, solved by coordinate descent.
     """
-    points, models, reach, d = climbs.points, climbs.models, climbs.reach, layout.d
+    points = climbs.points
+    models = climbs.models
+    reach = climbs.reach
+    d = layout.d
     multipliers = climbs.multipliers
     m = multipliers.shape[2]
     slope = np.where(back[..., None], 0.0, layout.slopes(models[:, :, 0]))
-    bend, lagrangian = layout.bends(models[:, :, 0]), slope
+    bend = layout.bends(models[:, :, 0])
+    lagrangian = slope
     if m:
         kinked, a = models[..., 1:, 0], layout.slopes(models[:, :, 1:])  # (S, q, m), (S, q, m, d)
         bend = bend - (multipliers[:, :, None] @ models[:, :, 1:])[:, :, 0][..., layout.square]
@@ -476,7 +492,9 @@ EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
 # Distances between starts in units of the spacing: anywhere, within a narrow basin, and near the
 # best point.
-APART, WITHIN, CLOSE = 0.6, 0.03, 0.1
+APART = 0.6
+WITHIN = 0.03
+CLOSE = 0.1
 
 
 class Starts:
@@ -499,7 +517,9 @@ class Starts:
     """
 
     def __init__(self, box: Box, narrow: bool = False) -> None:
-        self.candidates, self.mesh, self.spacing = box.candidates, box.mesh, box.spacing
+        self.candidates = box.candidates
+        self.mesh = box.mesh
+        self.spacing = box.spacing
         size, d = self.candidates.shape
         self.count = PEAKS if d > 1 else PEAKS // 2
         self.cusps = box.kernel_name == "matern12"  # at observed points
@@ -514,11 +534,10 @@ class Starts:
             1
         ]
         self.neighbours = np.ascontiguousarray(nearest[:, 1:].T)
-        every = (
-            np.array(list(itertools.product((False, True), repeat=d)))[1:]
-            if d <= FEW
-            else np.eye(d, dtype=bool)
-        )
+        if d <= FEW:
+            every = np.array(list(itertools.product((False, True), repeat=d)))[1:]
+        else:
+            every = np.eye(d, dtype=bool)
         self.sides = every[:, None]
 
     def __call__(self, parts: Parts, at: Callable[[Array], Parts], observed: Array) -> Array:
@@ -558,10 +577,13 @@ class Starts:
         # Near an observation such a score may change within a millionth of a side, where no
         # candidate shows a maximum.
         if self.narrow:
-            sides, centres, among = _on_sides(d), observed, AROUND
+            sides = _on_sides(d)
+            centres = observed
+            among = AROUND
             if not self.cusps:
                 best = rank_values(levels(at(observed).total()))[:, :PROMISING]
-                centres, among = pick(observed, best), AROUND // 2
+                centres = pick(observed, best)
+                among = AROUND // 2
             cloud_size = min(CLOUD, max(1, among // centres.shape[1]))
             clouds = [self._clouds(centres, side * self.spacing, cloud_size) for side in (1.5, 0.3)]
             # which bounds the lines in many dimensions
@@ -697,14 +719,13 @@ def _spread(points: Array, values: Array, count: int, distance: float) -> Indice
     """Return the best of points (S, k, d) of which no two are nearer than a distance, (S,
     count).
     """
-    scores, rows, indices = (
-        levels(values),
-        np.arange(len(values)),
-        np.empty((len(values), count), dtype=np.intp),
-    )
+    scores = levels(values)
+    rows = np.arange(len(values))
+    indices = np.empty((len(values), count), dtype=np.intp)
     for i in range(count):
         indices[:, i] = scores.argmax(axis=1)
-        best, near = points[rows, indices[:, i]], np.ones(scores.shape, dtype=bool)
+        best = points[rows, indices[:, i]]
+        near = np.ones(scores.shape, dtype=bool)
         for axis in range(points.shape[2]):
             near &= np.abs(points[..., axis] - best[:, axis, None]) < distance
         scores[near] = -np.inf

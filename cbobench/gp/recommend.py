@@ -142,8 +142,10 @@ def likely_best_point(
         which = likely_best(goal(mean, np.maximum(variance, VARIANCE_FLOOR)))
         pair = np.stack([start, posterior.observations()[rows, which]], axis=1)
         start = pair[rows, likely_best(goal(*posterior.at(pair)))]
-    jet, end = posterior.jet(start[:, None]), start
-    per_function, reach = jet.variance.ndim == 4, min(box.spacing, box.lengthscale / 4)
+    jet = posterior.jet(start[:, None])
+    end = start
+    per_function = jet.variance.ndim == 4
+    reach = min(box.spacing, box.lengthscale / 4)
     for radius in (reach, reach / ZOOM):
         points = np.minimum(np.maximum(end[:, None] + radius * _steps(box.d), 0.0), 1.0)
         models = monomials(points - start[:, None])

@@ -49,7 +49,9 @@ def known_variances(lam: Noise | Array, functions: int, horizon: float) -> Array
     """Return the noise variances (p,) that fitted models take as given; None to fit them."""
     if isinstance(lam, np.ndarray):
         return lam
-    return None if lam == "scaled" else np.full(functions, noise_variance(lam, horizon))
+    if lam == "scaled":
+        return None
+    return np.full(functions, noise_variance(lam, horizon))
 
 
 def true_noise(constants: Array) -> Array:
@@ -170,7 +172,9 @@ class Cube:
     @property
     def spacing(self) -> float:
         """Distance between neighbours, about n^(-1/d); 0 on a box."""
-        return 0.0 if self.units is None else float(len(self.units) ** (-1 / self.d))
+        if self.units is None:
+            return 0.0
+        return float(len(self.units) ** (-1 / self.d))
 
     def action(self, x: Array) -> Any:
         """Return the action for a point (d,) of the cube: the point of the box, or the index of the
@@ -259,19 +263,27 @@ class RunData:
         if self.cube.units is None:
             return generator.random((count, self.cube.d))
         n = len(self.cube.units)
-        return np.arange(n) if n <= count else generator.permutation(n)[:count]
+        if n <= count:
+            return np.arange(n)
+        return generator.permutation(n)[:count]
 
     def units(self, inputs: Actions) -> Array:
         """Return points of the cube, (q, d)."""
-        return inputs if self.cube.units is None else self.cube.units[inputs]
+        if self.cube.units is None:
+            return inputs
+        return self.cube.units[inputs]
 
     def input_of(self, action: Any) -> Actions:
         """Return the input for one action, (1,) or (1, d): the inverse of `action`."""
-        return np.array([action]) if self.cube.box is None else self.cube.box.unit(action)[None]
+        if self.cube.box is None:
+            return np.array([action])
+        return self.cube.box.unit(action)[None]
 
     def action(self, inputs: Actions) -> Any:
         """Return the action to play for one input, (1,) or (1, d)."""
-        return int(inputs[0]) if self.cube.box is None else self.cube.box.scale(inputs[0])
+        if self.cube.box is None:
+            return int(inputs[0])
+        return self.cube.box.scale(inputs[0])
 
 
 class RunModel(RunData, RunMoments):

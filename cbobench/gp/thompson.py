@@ -170,8 +170,10 @@ class ThompsonModel(RunData):
             CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
         """
         mean, variance, whitened = self.at(inputs)
-        kernel_inputs, amplitude = self._kernel_inputs(inputs), self.amplitude[:, None]
-        drawn, values = np.empty(0, dtype=np.intp), np.empty((len(mean), 0))
+        kernel_inputs = self._kernel_inputs(inputs)
+        amplitude = self.amplitude[:, None]
+        drawn = np.empty(0, dtype=np.intp)
+        values = np.empty((len(mean), 0))
         # Candidates are conditioned on the drawn actions; contenders, indices of candidates, can
         # still win.
         candidates = contenders = np.arange(len(inputs))
@@ -181,7 +183,8 @@ class ThompsonModel(RunData):
             # The most promising first: what they give shows soonest that others cannot win.
             size = BLOCK if len(contenders) > 1.5 * BLOCK else len(contenders)
             chosen = smallest(gaps[contenders], size)
-            block, remainder = contenders[chosen], np.delete(contenders, chosen)
+            block = contenders[chosen]
+            remainder = np.delete(contenders, chosen)
             block_inputs = [points[candidates[block]] for points in kernel_inputs]
             block_whitened = [white[block] for white in whitened]
             priors = self._products(block_inputs, block_inputs)
@@ -198,14 +201,16 @@ class ThompsonModel(RunData):
             judged = self.judged(values)
             goal = judged[:, best_of(judged)]
             violation = float(np.maximum(goal[1:], 0.0).sum())
-            best, limits = goal[0] if violation == 0 else None, self.limits(violation)
+            best = goal[0] if violation == 0 else None
+            limits = self.limits(violation)
 
             # Who cannot win by the laws of before need not be conditioned, which is what costs.
             deviation = amplitude * np.sqrt(variance[:, remainder] + JITTER)
             remainder = remainder[shortfall(mean[:, remainder], deviation, best, limits) < REACH]
             if not len(remainder):
                 break
-            candidates, whitened = candidates[remainder], [white[remainder] for white in whitened]
+            candidates = candidates[remainder]
+            whitened = [white[remainder] for white in whitened]
             priors = self._products([points[candidates] for points in kernel_inputs], block_inputs)
             factors = zip(roots, priors, whitened, block_whitened, strict=True)
             new_rows = [
@@ -279,11 +284,9 @@ class FittedThompson(ThompsonModel):
         return (self.fitted.undecided & ~pulled & pulled.any())[:, None]
 
     def judged(self, values: Array) -> Array:
-        return (
-            np.where(self._translated, bilog(values), values)
-            if self.fitted.pulled.any()
-            else values
-        )
+        if self.fitted.pulled.any():
+            return np.where(self._translated, bilog(values), values)
+        return values
 
     def limits(self, violation: float) -> Array:
         return np.where(self._translated[1:], np.expm1(min(violation, MOST_VIOLATION)), violation)
@@ -298,7 +301,8 @@ class FittedThompson(ThompsonModel):
         return [UNIT.profile(apart(a, b)) for a, b in zip(left, right, strict=True)]
 
     def at(self, inputs: Actions) -> tuple[Array, Array, list[Array]]:
-        fitted, c = self.fitted, self.count
+        fitted = self.fitted
+        c = self.count
         cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
         whitened = [k @ root[:c, :c].T for k, root in zip(cross, fitted.root[0], strict=True)]
         pull = np.stack([white @ u[:c] for white, u in zip(whitened, fitted.u[0], strict=True)])
@@ -310,7 +314,8 @@ class ThompsonMoments(RunMoments):
     """What `gp.recommend` asks of a model."""
 
     def __init__(self, model: ThompsonModel) -> None:
-        self.model, self.actions = model, model.actions
+        self.model = model
+        self.actions = model.actions
 
     def at(self, inputs: Actions) -> Moments:
         return in_batches(self._at, inputs)
@@ -329,7 +334,9 @@ def apart(left: Array, right: Array) -> Array:
     """Return squared distances of lifted points, (a, b), by one product, exact to the last digits
     of |x|².
     """
-    x, square, ones = right[:, :-2], right[:, -2:-1], right[:, -1:]
+    x = right[:, :-2]
+    square = right[:, -2:-1]
+    ones = right[:, -1:]
     squared = left @ np.concatenate([-2 * x, ones, square], axis=1).T
     return np.maximum(squared, 0.0, out=squared)
 

@@ -153,11 +153,10 @@ def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
     result = []
     for action, reward, g in zip(actions, f, values[:, 1:], strict=True):
         none = np.isnan(action).all() if actions.ndim == 2 else action == NONE
-        noise_free = (
-            {}
-            if np.isnan(reward)
-            else {"recommended_f": float(reward), "recommended_g": g.tolist()}
-        )
+        if np.isnan(reward):
+            noise_free = {}
+        else:
+            noise_free = {"recommended_f": float(reward), "recommended_g": g.tolist()}
         result.append({} if none else {place: action.tolist()} | noise_free)
     return result
 
@@ -274,11 +273,10 @@ def _lists(values: NDArray[np.generic]) -> pa.ListArray:
     """Convert (S, rounds, m) to S * rounds lists of m numbers."""
     length = values.shape[2]
     rows = values.shape[0] * values.shape[1]
-    offsets = (
-        np.arange(0, (rows + 1) * length, length, dtype=np.int32)
-        if length
-        else np.zeros(rows + 1, np.int32)
-    )
+    if length:
+        offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32)
+    else:
+        offsets = np.zeros(rows + 1, np.int32)
     return pa.ListArray.from_arrays(
         pa.array(offsets), pa.array(values.reshape(-1), from_pandas=True)
     )

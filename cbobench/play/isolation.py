@@ -89,7 +89,9 @@ class CapturedOutput(io.BufferedIOBase):
     def line(self) -> str:
         """Return the first printed line, or ""."""
         lines = self.beginning.decode(errors="replace").strip().splitlines()
-        return lines[0] if lines else ""
+        if lines:
+            return lines[0]
+        return ""
 
 
 @contextmanager

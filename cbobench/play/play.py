@@ -162,7 +162,9 @@ class Play:
         """Share of rounds after which any dual variable is above 0, (S,); None without dual
         variables.
         """
-        return None if self.dual_rounds is None else self.dual_rounds / self.metrics.rounds
+        if self.dual_rounds is None:
+            return None
+        return self.dual_rounds / self.metrics.rounds
 
     def __iter__(self) -> Iterator[Chunk]:
         return self.chunks()
@@ -358,11 +360,10 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
         or chosen.shape != shape
         or chosen.dtype.kind not in kinds
     ):
-        answer = (
-            f"{chosen.dtype} of shape {chosen.shape}"
-            if isinstance(chosen, np.ndarray)
-            else show(chosen)
-        )
+        if isinstance(chosen, np.ndarray):
+            answer = f"{chosen.dtype} of shape {chosen.shape}"
+        else:
+            answer = show(chosen)
         noun = "indices" if actions.dtype.kind == "i" else "points"
         raise CellFailure(f"ask gave {answer}; it must give an array of {noun}, shape {shape}")
     if isinstance(allowed, Box):

@@ -132,7 +132,9 @@ class Recorder:
     def reported(self, f: Array) -> Array:
         """Convert rewards to the units of tables."""
         zero, unit = self.instances.units
-        return f if (zero, unit) == PLAYED else zero + unit * f
+        if (zero, unit) == PLAYED:
+            return f
+        return zero + unit * f
 
     def _streaks(self, violated: NDArray[np.bool_]) -> None:
         feasible = ~violated

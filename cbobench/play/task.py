@@ -234,7 +234,9 @@ def play_task_on_worker(
     refuse_other_code(*names, task.pair.label, task.source, task.libraries)
     with default_warnings(), captured_output() as printed:
         answer = play_task(problem, task, folder, beat)
-    return replace(answer, printed=printed.line()) if isinstance(answer, Receipt) else answer
+    if isinstance(answer, Receipt):
+        return replace(answer, printed=printed.line())
+    return answer
 
 
 def play_task(
@@ -257,7 +259,9 @@ def play_task(
         with problem.kept_in(store):
             answer = _play_task(problem, task, folder, beat)
         notes = tuple(store.describe_damage())
-        return replace(answer, notes=notes) if notes and isinstance(answer, Receipt) else answer
+        if notes and isinstance(answer, Receipt):
+            return replace(answer, notes=notes)
+        return answer
     return _play_task(problem, task, folder, beat)
 
 
@@ -396,9 +400,10 @@ def _play_block(problem: Problem, task: Task, folder: RunFolder, beat: Heartbeat
     beat.play = play
     return_after = task.return_after
     rows: CellRows = []
-    observers = (
-        [] if return_after is None else [watch_speed(return_after, task.horizon, len(task.cells))]
-    )
+    if return_after is None:
+        observers = []
+    else:
+        observers = [watch_speed(return_after, task.horizon, len(task.cells))]
 
     def play_rounds(write_table: WriteTable) -> None:
         nonlocal rows
@@ -515,7 +520,9 @@ def _place(error: BaseException) -> str:
 def safe_line(text: str) -> str:
     """Return a line that any terminal and file can hold: escaped and cut."""
     escaped = "".join(map(_escape_character, text[: LONGEST_LINE + 1]))
-    return escaped if len(escaped) <= LONGEST_LINE else escaped[: LONGEST_LINE - 4] + " ..."
+    if len(escaped) <= LONGEST_LINE:
+        return escaped
+    return escaped[: LONGEST_LINE - 4] + " ..."
 
 
 def safe_text(text: str) -> str:
@@ -527,4 +534,6 @@ def safe_text(text: str) -> str:
 
 
 def _escape_character(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode()

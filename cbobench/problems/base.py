@@ -94,12 +94,15 @@ class Feedback:
         (S, m).
         """
         if self.arrivals is None:
-            return np.maximum(self.g, 0.0) if rectified else self.g
+            if rectified:
+                return np.maximum(self.g, 0.0)
+            return self.g
         return self._each(lambda g: np.maximum(g, 0.0) if rectified else g)
 
     def _each(self, value: Callable[[Array], Array]) -> Array:
         """Sum over the constraint values that arrive late in this round, (S, m)."""
-        total, a = np.zeros_like(self.g), self.arrivals
+        total = np.zeros_like(self.g)
+        a = self.arrivals
         assert a is not None
         of_g = a.function > 0
         np.add.at(total, (a.replicate[of_g], a.function[of_g] - 1), value(a.value[of_g]))
@@ -219,7 +222,9 @@ class Problem:
             raise Misuse(
                 f"feasibility_tolerance is {most}; it must be at least 0 and finite, such as 1e-12"
             )
-        return np.where((g > 0) & (g <= most), 0.0, g) if most else g
+        if most:
+            return np.where((g > 0) & (g <= most), 0.0, g)
+        return g
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -268,7 +273,9 @@ class Problem:
         if isinstance(self.actions, Box):
             ends = zip(self.actions.low.tolist(), self.actions.high.tolist(), strict=True)
             return {f"x_{i}": {"float": [low, high]} for i, (low, high) in enumerate(ends, 1)}
-        return None if self.actions.names is None else {"action": list(self.actions.names)}
+        if self.actions.names is None:
+            return None
+        return {"action": list(self.actions.names)}
 
     def describe_objective(self) -> Objective:
         """What f is in the units and with the sign of the user, once prepared."""
@@ -345,9 +352,11 @@ class Problem:
             norm, noise: of each function, (1 + m,).
         """
         replicates = len(generators)
-        f, g = np.tile(functions[0], (replicates, 1)), np.tile(functions[1:], (replicates, 1, 1))
+        f = np.tile(functions[0], (replicates, 1))
+        g = np.tile(functions[1:], (replicates, 1, 1))
         seeds = choose_seed_set(self.settle(g), seed_size, generators)
-        norm, noise = np.tile(norm, (replicates, 1)), np.tile(noise, (replicates, 1))
+        norm = np.tile(norm, (replicates, 1))
+        noise = np.tile(noise, (replicates, 1))
         return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
@@ -359,7 +368,9 @@ class Problem:
 
     def known_instance(self) -> Drawn | None:
         """The instance if every seed draws the same one; a sweep tries it before it starts."""
-        return self.draw([np.random.default_rng(0)]) if self.seed_independent else None
+        if self.seed_independent:
+            return self.draw([np.random.default_rng(0)])
+        return None
 
 
 Draw = Callable[[Any, Generators], Drawn]
@@ -369,7 +380,9 @@ def _settling(draw: Draw) -> Draw:
     @wraps(draw)
     def settled(self: Problem, generators: Generators) -> Drawn:
         drawn = draw(self, generators)
-        return drawn.settled(self.settle) if self.feasibility_tolerance else drawn
+        if self.feasibility_tolerance:
+            return drawn.settled(self.settle)
+        return drawn
 
     settled.settles = True  # type: ignore[attr-defined]
     return settled

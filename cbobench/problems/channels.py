@@ -181,7 +181,9 @@ def skip_failed(t: int, values: Array, good: Mask) -> Feedback:
 
 def add_delays(channel: Channel, mean: float | None, streams: Streams, functions: int) -> Channel:
     """The channel, with delays of that mean unless it is None."""
-    return channel if mean is None else Delayed(channel, mean, streams, functions)
+    if mean is None:
+        return channel
+    return Delayed(channel, mean, streams, functions)
 
 
 class UnderWay:
@@ -196,14 +198,16 @@ class UnderWay:
     """
 
     def __init__(self, points: int, batch: bool) -> None:
-        self.points, self.batch = points, batch
+        self.points = points
+        self.batch = batch
         self.waiting: list[tuple[int, Array]] = []
 
     def after(self, t: int, feedback: Feedback) -> Feedback:
         """Feedback that the learner gets after round t."""
         self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
         count = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
-        answers, self.waiting = self.waiting[:count], self.waiting[count:]
+        answers = self.waiting[:count]
+        self.waiting = self.waiting[count:]
         replicates, m = feedback.g.shape
         s, k, functions = (index.ravel() for index in np.indices((replicates, count, 1 + m)))
         rounds = np.array([played_round for played_round, _ in answers], dtype=np.intp)
@@ -284,7 +288,8 @@ class Phased(Drawn):
         self.redraws = parts[0].redraws
         self.seed_set = None  # a safe action may become unsafe in a later phase
         self.accuracy = max(part.accuracy for part in parts)
-        self.exact, self.units = all(part.exact for part in parts), parts[0].units
+        self.exact = all(part.exact for part in parts)
+        self.units = parts[0].units
         binds = [part.binds for part in parts if part.binds is not None]
         self.binds = np.any(binds, axis=0) if len(binds) == len(parts) else None
 
@@ -295,7 +300,8 @@ class Phased(Drawn):
         edges = [start for start, _ in self.schedule] + [first + rounds]
         segments = []
         for (start, part), end in zip(self.schedule, edges[1:], strict=True):
-            low, high = max(start, first), min(end, first + rounds)
+            low = max(start, first)
+            high = min(end, first + rounds)
             if low < high:
                 segments.append((low - first, high - first, part))
         return segments

@@ -64,13 +64,16 @@ def best_policy_value(f: Array, g: Array) -> Array:
 def _best_mixture(f: Array, g: Array) -> float:
     if len(f) > LARGEST:  # on 100,000 actions there are 2.5e9 pairs
         few = _crossing_edge(f, g)
-        f, g = f[few], g[few]
-    inside, outside = np.flatnonzero(g <= 0), np.flatnonzero(g > 0)
+        f = f[few]
+        g = g[few]
+    inside = np.flatnonzero(g <= 0)
+    outside = np.flatnonzero(g > 0)
     best = float(f[inside].max())
     step = max(1, PAIRS // max(1, len(outside)))
     for i in range(0, len(inside) if len(outside) else 0, step):
         batch = inside[i : i + step]
-        slack, excess = -g[batch][:, None], g[outside][None, :]
+        slack = -g[batch][:, None]
+        excess = g[outside][None, :]
         # the largest share of the infeasible action that keeps E g = 0
         share = slack / (slack + excess)
         mixed = (1 - share) * f[batch][:, None] + share * f[outside][None, :]
@@ -90,9 +93,11 @@ def _crossing_edge(f: Array, g: Array) -> list[int]:
     best = inside = int(np.where(g <= 0, f, -np.inf).argmax())
     outside = int(f.argmax())
     while g[inside] <= 0 < g[outside]:
-        run, rise = g[outside] - g[inside], f[outside] - f[inside]
+        run = g[outside] - g[inside]
+        rise = f[outside] - f[inside]
         highest = int((f * run - g * rise).argmax())
-        up, along = (f[highest] - f[inside]) * run, (g[highest] - g[inside]) * rise
+        up = (f[highest] - f[inside]) * run
+        along = (g[highest] - g[inside]) * rise
         if not up - along > ROUNDING * (abs(up) + abs(along)):
             break
         inside, outside = (highest, outside) if g[highest] <= 0 else (inside, highest)

@@ -26,10 +26,8 @@ from cbobench.problems.user_classes import BOOLEAN, name_functions, read_run
 from cbobench.threads import single_thread
 
 STEP = 2e-4  # of a side, between the points of a difference
-CENTRAL, FORWARD = (
-    np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12,
-    np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12,
-)
+CENTRAL = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12
+FORWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
 SAMPLED = 17  # log2 of the points that are sampled
 ACTIVE = 1e-7  # of a constraint's largest value: how near 0 an active one is
 
@@ -324,11 +322,10 @@ def _evaluate(formula: Formula, m: int, name: str, points: Array) -> Array:
     """
     call = f"{name}: formula at points of shape {points.shape}"
     shape = (*points.shape[:-1], 1 + m)
-    fix = (
-        VECTORISED
-        if points.ndim > 1
-        else f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
-    )
+    if points.ndim > 1:
+        fix = VECTORISED
+    else:
+        fix = f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
     try:
         values = formula(points.copy())
         values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)

@@ -216,7 +216,9 @@ def _read_number(value: Any, name: str, call: str, truths: bool) -> float:
     if isinstance(value, bool) and name != "f" and not truths:
         raise CellFailure(f"{call} gives {value} for {name}; {BOOLEAN}")
     if isinstance(value, complex):
-        return value.real if value.imag == 0 else np.nan
+        if value.imag == 0:
+            return value.real
+        return np.nan
     try:
         if not isinstance(value, str | bytes | np.ndarray):
             return float(value)

@@ -99,7 +99,9 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
     # The published recommendation is a part of the published digest, whatever rule made it.
     if digest_of(cell, played.rounds, published.final) != published.final["digest"]:
         return text or "its actions, observations or recommendation, of which a digest is stored"
-    return f"the play is the same, but {text}" if text else ""
+    if text:
+        return f"the play is the same, but {text}"
+    return ""
 
 
 def _compare_rounds(published: pa.Table, played: pa.Table, left_out: Collection[str]) -> str:
@@ -154,7 +156,9 @@ def _compare_finals(old: dict[str, Any], new: dict[str, Any], left_out: Collecti
 
 
 def _symbol(name: str) -> str:
-    return METRICS[name].symbol if name in METRICS else name
+    if name in METRICS:
+        return METRICS[name].symbol
+    return name
 
 
 def describe(noun: str, played: object, published: object) -> str:

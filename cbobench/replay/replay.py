@@ -75,7 +75,9 @@ class Replay:
         """
         if self.unread or self.count("differs"):
             return "differs"
-        return "not checked" if self.count("not checked") else "equal"
+        if self.count("not checked"):
+            return "not checked"
+        return "equal"
 
 
 def replay(

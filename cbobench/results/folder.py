@@ -125,7 +125,9 @@ class RunFolder:
     @cached_property
     def _place(self) -> tuple[pafs.FileSystem, str]:
         place = (pafs.LocalFileSystem(), self.uri) if self.local else find_store(self.uri)
-        return (self._open_archive(*place), "") if self.is_bundle else place
+        if self.is_bundle:
+            return (self._open_archive(*place), "")
+        return place
 
     def _open_archive(self, fs: pafs.FileSystem, path: str) -> pafs.FileSystem:
         """Return the file system in a bundle.
@@ -145,9 +147,10 @@ class RunFolder:
             place = Path(self.uri)
             names = [file.name for file in place.parent.glob(f"*{SUFFIX}")] if self.local else []
             close = nearest(place.name, names)
-            suggestion = (
-                f"; did you mean {printable(str(place.with_name(close)))}?" if close else ""
-            )
+            if close:
+                suggestion = f"; did you mean {printable(str(place.with_name(close)))}?"
+            else:
+                suggestion = ""
             raise Misuse(f"{self} does not exist{suggestion}") from None
         except (BadZipFile, OSError, ValueError, NotImplementedError) as error:
             raise DamagedRun(
@@ -186,7 +189,9 @@ class RunFolder:
 
     def path(self, relative: str) -> str:
         """Return the path of a file, for messages, and on a disk for who writes."""
-        return f"{self}/{relative}" if self.is_bundle else f"{self._at('')}/{relative}"
+        if self.is_bundle:
+            return f"{self}/{relative}"
+        return f"{self._at('')}/{relative}"
 
     def exists(self, relative: str) -> bool:
         """Return whether there is a file of the run."""

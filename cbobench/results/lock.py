@@ -42,7 +42,9 @@ RUN_ENTRIES = {FILE, LOCK, *KINDS, "simulations"}
 
 def find_player(folder: RunFolder) -> str:
     """Return who plays into a run now, as "process P on HOST since T"; "" for nobody."""
-    return _read(folder) if _is_locked(folder) else ""
+    if _is_locked(folder):
+        return _read(folder)
+    return ""
 
 
 @contextmanager
@@ -154,7 +156,9 @@ def _read(folder: RunFolder) -> str:
 def _find_lock(folder: RunFolder) -> int | None:
     """Return when the lock's file was written, in nanoseconds; None if there is none."""
     info = folder.listing("").get(LOCK)
-    return None if info is None or info.type != FileType.File else int(info.mtime_ns)
+    if info is None or info.type != FileType.File:
+        return None
+    return int(info.mtime_ns)
 
 
 def _is_locked(folder: RunFolder) -> bool:

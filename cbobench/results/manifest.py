@@ -280,7 +280,9 @@ class Manifest:
         left.
         """
         grids = self._grids_of(lambda pair: pair.key not in keys, variants_of="named")
-        return replace(self, grids=grids) if grids else None
+        if grids:
+            return replace(self, grids=grids)
+        return None
 
     def _grids_of(
         self, selects: Callable[[Pair], bool], variants_of: Literal["pairs", "named"]
@@ -376,7 +378,9 @@ def describe_changes(before: Variant, after: Variant) -> str:
 
 def count_recorded(horizon: int, keep: int | None) -> int:
     """Return how many rounds of a cell are recorded, where `keep` are (None: all)."""
-    return horizon if keep is None else min(horizon, keep)
+    if keep is None:
+        return horizon
+    return min(horizon, keep)
 
 
 class CellIndex(Mapping[str, Cell]):

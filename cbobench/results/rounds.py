@@ -184,11 +184,9 @@ def select_cells(table: pa.Table, cells: Sequence[str]) -> pa.Table:
     """Return the rows of some cells."""
     codes = cell_codes(table)
     is_selected = np.isin(codes.dictionary.to_numpy(zero_copy_only=False), cells)
-    return (
-        table
-        if is_selected.all()
-        else table.filter(pa.array(is_selected[codes.indices.to_numpy()]))
-    )
+    if is_selected.all():
+        return table
+    return table.filter(pa.array(is_selected[codes.indices.to_numpy()]))
 
 
 def rows_by_cell(table: pa.Table) -> dict[str, NDArray[np.int64]]:

@@ -122,7 +122,9 @@ def _schema(kind: str, measured: tuple[str, ...]) -> pa.Schema:
         ]
     )
     kept = {"improvements": ("cell", "t", IMPROVED), "plays": ("cell", *PLAYED)}.get(kind)
-    return columns if kept is None else pa.schema([columns.field(name) for name in kept])
+    if kept is None:
+        return columns
+    return pa.schema([columns.field(name) for name in kept])
 
 
 def make_footer(kind: str, task: str, cells: list[str], rows: int) -> dict[bytes, bytes]:

@@ -48,7 +48,9 @@ def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, without secrets."""
     if isinstance(error, OSError) and error.strerror and error.errno in errno.errorcode:
         return mask_secrets(error.strerror.splitlines()[0])
-    return mask_secrets(str(error).splitlines()[0]) if str(error) else type(error).__name__
+    if str(error):
+        return mask_secrets(str(error).splitlines()[0])
+    return type(error).__name__
 
 
 def leave_fork(origin: int) -> None:

@@ -66,7 +66,8 @@ def interval(
     if statistic not in METHODS:
         raise Misuse(f"statistic is {show(statistic)}; allowed: {', '.join(METHODS)}")
     array = np.moveaxis(numbers(values), axis, 0)
-    n, shape = array.shape[0], array.shape[1:]
+    n = array.shape[0]
+    shape = array.shape[1:]
     columns = array.reshape(n, math.prod(shape)).T
     ends = np.full((2, len(columns)), np.nan)
     rows = max(1, MEMORY // max(n, 1))
@@ -121,10 +122,8 @@ def of_mean(columns: Array) -> Array:
     # the adjusted sample skewness over √n, which lies in [-1, 1]
     skewness = (unit**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1) * (n > 3)
     skewness = np.clip(skewness, -TURNED / t, TURNED / t)
-    above, below = (
-        np.maximum(t, -invert_hall(-t, skewness)),
-        np.minimum(-t, -invert_hall(t, skewness)),
-    )
+    above = np.maximum(t, -invert_hall(-t, skewness))
+    below = np.minimum(-t, -invert_hall(t, skewness))
     return np.where(flat, columns[:, 0], mean + np.stack([below, above]) * error)
 
 
@@ -196,7 +195,8 @@ def percentiles(drawn: Array, n: int) -> tuple[float, float]:
     the bootstrap": expanded percentiles).
     """
     tail = ndtr(stdtrit(n - 1, (1 - CONFIDENCE) / 2) * np.sqrt(n / (n - 1)))
-    ordered, last = np.sort(drawn), len(drawn) - 1
+    ordered = np.sort(drawn)
+    last = len(drawn) - 1
     return float(ordered[math.floor(tail * last)]), float(ordered[math.ceil((1 - tail) * last)])
 
 

@@ -59,7 +59,9 @@ def signs(better: Better) -> int:
     """-1 where lower values are better, 1 where higher ones are."""
     if better not in ("lower", "higher"):
         raise Misuse(f"better is {show(better)}; allowed: lower, higher")
-    return 1 if better == "higher" else -1
+    if better == "higher":
+        return 1
+    return -1
 
 
 def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Difference:
@@ -74,7 +76,9 @@ def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Differen
     Raises:
         Misuse: shapes that differ, NaN or an infinite value.
     """
-    left, right, sign = numbers(a, "a"), numbers(b, "b"), signs(better)
+    left = numbers(a, "a")
+    right = numbers(b, "b")
+    sign = signs(better)
     if left.shape != right.shape or left.ndim != 1:
         raise Misuse(
             f"a has shape {left.shape} and b {right.shape}; pairs need two vectors of one length"
@@ -84,9 +88,11 @@ def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Differen
     apart = left - right
     n = len(apart)
     mean, median = (float(apart.mean()), float(np.median(apart))) if n else (np.nan, np.nan)
-    about_mean, about_median = interval(apart, "mean"), interval(apart, "median")
+    about_mean = interval(apart, "mean")
+    about_median = interval(apart, "median")
     p, effect = signed_rank(sign * apart) if n else (np.nan, np.nan)
-    wins, losses = int((sign * apart > 0).sum()), int((sign * apart < 0).sum())
+    wins = int((sign * apart > 0).sum())
+    losses = int((sign * apart < 0).sum())
     return Difference(
         n=n,
         mean=mean,
@@ -130,7 +136,8 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
     used = ranks[values != 0]
     if len(used) == 0:
         return 1.0, 0.0
-    positive, total = ranks[values > 0].sum(), used.sum()
+    positive = ranks[values > 0].sum()
+    total = used.sum()
     effect = float((2 * positive - total) / ranks.sum())
     (tail,) = _find_tails(used, [min(positive, total - positive)])
     return min(1.0, 2 * tail), effect
@@ -144,7 +151,8 @@ def _find_tails(used: Array, sums: Sequence[float]) -> list[float]:
         used: ranks of the differences that are not zero, (n,).
     """
     if len(used) > EXACT:
-        middle, deviation = used.sum() / 2, np.sqrt((used**2).sum() / 4)
+        middle = used.sum() / 2
+        deviation = np.sqrt((used**2).sum() / 4)
         return [float(ndtr((summed - middle) / deviation)) for summed in sums]
     halves = sorted((2 * used).tolist())  # mean ranks are whole or half numbers
     law = _law_of_sum(tuple(map(round, halves)))
@@ -230,7 +238,8 @@ def _judge_pairs(p: ArrayLike, counts: ArrayLike) -> tuple[Mask, Mask]:
     Args:
         p, counts: as `compare_sides` gives them.
     """
-    p_values, pairs = numbers(p), np.asarray(counts)
+    p_values = numbers(p)
+    pairs = np.asarray(counts)
     is_worse = np.zeros(p_values.shape, dtype=np.bool_)
     is_tested = np.zeros(p_values.shape, dtype=np.bool_)
     for j, column in enumerate(p_values.T):
@@ -289,8 +298,10 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
         many pairs, (k, k); NaN on the diagonal and where two methods share no column.
     """
     array = numbers(values)
-    k, is_known = len(array), ~np.isnan(array)
-    p, counts = np.full((k, k), np.nan), np.zeros((k, k), dtype=np.int64)
+    k = len(array)
+    is_known = ~np.isnan(array)
+    p = np.full((k, k), np.nan)
+    counts = np.zeros((k, k), dtype=np.int64)
     for i, j in combinations(range(k), 2):
         shared = is_known[i] & is_known[j]
         counts[i, j] = counts[j, i] = shared.sum()
@@ -298,7 +309,8 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
             apart = array[i, shared] - array[j, shared]
             ranked = mean_ranks(np.abs(apart))
             used = ranked[apart != 0]
-            below, above = ranked[apart < 0].sum(), ranked[apart > 0].sum()
+            below = ranked[apart < 0].sum()
+            above = ranked[apart > 0].sum()
             tails = np.minimum(1.0, _find_tails(used, [below, above]))
             p[i, j], p[j, i] = tails
     return p, counts
@@ -322,7 +334,9 @@ def ranks(values: ArrayLike, better: Better = "lower") -> Array:
 def average_ranks(values: ArrayLike, better: Better = "lower") -> Array:
     """Mean rank of each algorithm over the blocks, (algorithms,); NaN without blocks."""
     ranked = ranks(values, better)
-    return ranked.mean(axis=0) if len(ranked) else np.full(ranked.shape[1], np.nan)
+    if len(ranked):
+        return ranked.mean(axis=0)
+    return np.full(ranked.shape[1], np.nan)
 
 
 def friedman(values: ArrayLike) -> tuple[float, float]:

@@ -32,7 +32,8 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
     Raises:
         Misuse: shapes that do not fit, no problem, a reference that is not positive.
     """
-    cost, tau = np.atleast_2d(numbers(costs, "costs")), numbers(ratios, "ratios")
+    cost = np.atleast_2d(numbers(costs, "costs"))
+    tau = numbers(ratios, "ratios")
     unit = numbers(reference, "reference")
     if not (unit > 0).all():
         raise Misuse(f"reference holds {unit[~(unit > 0)].flat[0]}; ratios need positive ones")
@@ -55,7 +56,8 @@ def data_profile(first: ArrayLike, at: ArrayLike) -> Array:
     Returns:
         (k,).
     """
-    rounds, when = np.asarray(first, dtype=np.float64).ravel(), numbers(at, "rounds")
+    rounds = np.asarray(first, dtype=np.float64).ravel()
+    when = numbers(at, "rounds")
     if len(rounds) == 0:
         raise Misuse("no (problem, target) pair is given; a profile needs at least one")
     solved = np.sort(rounds[np.isfinite(rounds)])

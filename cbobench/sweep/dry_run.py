@@ -208,7 +208,9 @@ def _time_rounds(
     except BaseException as error:  # a user's algorithm may raise any error
         reraise_interrupt(error)
         return None
-    return (marks[-1] - marks[0]) / (len(marks) - 1) if len(marks) > 1 else None
+    if len(marks) > 1:
+        return (marks[-1] - marks[0]) / (len(marks) - 1)
+    return None
 
 
 def _begin(problem: Problem, cells: Sequence[Cell], keep: int | None, made_up: int) -> Play:

@@ -115,7 +115,9 @@ def choose_engine(plan: Plan, is_started: bool) -> str:
     if call.engine is not None:
         return call.engine
     wants_ray = call.address is not None or is_started or len(plan.tasks) > SMALL
-    return "ray" if wants_ray else "processes"
+    if wants_ray:
+        return "ray"
+    return "processes"
 
 
 def prepare_apart(plan: Plan) -> dict[str, Problem]:

@@ -37,11 +37,10 @@ class Terminal(Watcher):
             return
         self.has_begun = True
         new = self.plan.cells - self.plan.done
-        stale = (
-            f", {self.plan.stale} of them stale: play them again with --again stale"
-            if self.plan.stale
-            else ""
-        )
+        if self.plan.stale:
+            stale = f", {self.plan.stale} of them stale: play them again with --again stale"
+        else:
+            stale = ""
         suffix = f" ({self.plan.done} done before{stale})" if self.plan.done else ""
         tasks = count_noun(len(self.plan.tasks), "task")
         print(

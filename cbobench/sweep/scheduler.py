@@ -156,10 +156,14 @@ class Scheduler:
     def _expected(self, task: Task) -> float:
         """Seconds that a task will take; without end where nothing is known."""
         seconds = self.pace.expected(task.pair, task.rounds)
-        return inf if seconds is None else seconds
+        if seconds is None:
+            return inf
+        return seconds
 
     def _make_task(self, entry: int | Task) -> Task:
-        return self.tasks[entry] if isinstance(entry, int) else entry
+        if isinstance(entry, int):
+            return self.tasks[entry]
+        return entry
 
     def _queue_again(self, tasks: Iterable[Task]) -> None:
         tasks = [*tasks]

@@ -30,7 +30,8 @@ def in_features(actions: ActionSet, horizon: int) -> bool:
         return False
     if isinstance(actions, Large):  # one Phi for all replicates, whatever T is
         return True
-    n, T = actions.n, horizon
+    n = actions.n
+    T = horizon
     return T * (T + n) > LARGEST_MEMORY or actions.rank_is_at_most(largest_rank(n, T))
 
 
@@ -106,12 +107,14 @@ def replicate_memory(
     if isinstance(actions, Finite) and (
         kind == "features" or (kind == "cheapest" and in_features(actions, horizon))
     ):
-        n, few_features = actions.n, actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
+        n = actions.n
+        few_features = actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
         r = actions.features.shape[1] if few_features else n
         return drawn + 8 * covariances * (4 * n + 3 * r * r)
     candidates = actions.n if isinstance(actions, Finite) else actions.size
     if isinstance(actions, Box) and actions.mesh is not None:
-        candidates, r = actions.mesh.size**actions.d, len(actions.mesh.pairs)
+        candidates = actions.mesh.size**actions.d
+        r = len(actions.mesh.pairs)
         if kind == "cheapest" and lam >= SMALL:
             return 8 * covariances * ((3 + observed_functions) * candidates + 3 * r * r)
     return drawn + 8 * covariances * horizon * (4 * horizon + 2 * candidates)
@@ -123,4 +126,6 @@ def shared_memory(actions: ActionSet) -> int:
     """
     if isinstance(actions, Large):
         return 2 * actions.features.nbytes
-    return 8 * actions.n**2 if isinstance(actions, Finite) else 0
+    if isinstance(actions, Finite):
+        return 8 * actions.n**2
+    return 0

@@ -60,7 +60,8 @@ class Factor:
     def __init__(
         self, gram: Array, lam: float, cross: Array, values: Array, slots: Indices
     ) -> None:
-        self.lam, self.count = lam, len(slots)
+        self.lam = lam
+        self.count = len(slots)
         self.slots = slots
         values = np.concatenate([values, signs(slots)[None]])
         self._allocate(max(64, self.count), cross.shape[1], len(values))
@@ -81,11 +82,14 @@ class Factor:
 
     def _allocate(self, capacity: int, candidates: int, functions: int) -> None:
         root = np.zeros((capacity, capacity), order="F")
-        z, u = np.zeros((capacity, candidates)), np.zeros((functions, capacity))
+        z = np.zeros((capacity, candidates))
+        u = np.zeros((functions, capacity))
         if hasattr(self, "root"):
             held = len(self.root)
             root[:held, :held], z[:held], u[:, :held] = self.root, self.z, self.u
-        self.root, self.z, self.u = root, z, u
+        self.root = root
+        self.z = z
+        self.u = u
 
     def _solve(self, columns: Array, transposed: int = 1) -> Array:
         """Return R⁻ᵀ times columns (c, k), or R⁻¹ if not transposed."""
@@ -131,7 +135,8 @@ class Factor:
         self.z[c] = (to_candidates - (column[None] @ self.z[:c])[0]) / root
         values = np.append(values, signs(np.array([slot])))
         self.u[:, c] = (values - (self.u[:, :c] * column).sum(axis=1)) / root
-        self.slots, self.count = np.append(self.slots, slot), c + 1
+        self.slots = np.append(self.slots, slot)
+        self.count = c + 1
         self.spread += self.u[-1, c] * self.z[c]
         return self.u[:-1, c], self.z[c]
 
@@ -141,25 +146,30 @@ class Factor:
         Returns:
             u (p,) and z (M,): means at the candidates fall by u z, variances grow by z².
         """
-        c, i = self.count, int(np.flatnonzero(self.slots == slot)[0])
+        c = self.count
+        i = int(np.flatnonzero(self.slots == slot)[0])
         n = c - 1 - i
-        z, u = self.z[[i]], self.u[:, [i]].T
+        z = self.z[[i]]
+        u = self.u[:, [i]].T
         if n:
             later = np.asfortranarray(self.root[i + 1 : c, i + 1 : c])
             triangle, row, blocks, _ = lapack().dtpqrt(
                 0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c]
             )
             later_rows = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
-            removed_row, m = np.concatenate([z, u], axis=1), z.shape[1]
+            removed_row = np.concatenate([z, u], axis=1)
+            m = z.shape[1]
             later_rows, removed_row, _ = lapack().dtpmqrt(
                 0, row, blocks, later_rows, removed_row, trans="T"
             )
-            z, u = removed_row[:, :m], removed_row[:, m:]
+            z = removed_row[:, :m]
+            u = removed_row[:, m:]
             self.root[:i, i : c - 1] = self.root[:i, i + 1 : c]
             self.root[i : c - 1, i : c - 1] = np.triu(triangle)
             self.z[i : c - 1], self.u[:, i : c - 1] = later_rows[:, :m], later_rows[:, m:].T
         self.root[:c, c - 1] = self.root[c - 1, :c] = self.z[c - 1] = self.u[:, c - 1] = 0.0
-        self.slots, self.count = np.delete(self.slots, i), c - 1
+        self.slots = np.delete(self.slots, i)
+        self.count = c - 1
         self.spread -= u[0, -1] * z[0]
         return u[0, :-1], z[0]
 

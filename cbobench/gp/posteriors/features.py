@@ -88,7 +88,8 @@ class FeaturePosterior(SharedPosterior):
         self._by_action = features.flags.c_contiguous
         self.by_rank = np.ascontiguousarray(features.T)  # no copy for a large set
         self.rank = features.shape[1] if rank is None else rank
-        self.replicates, self._rows = replicates, np.arange(replicates)
+        self.replicates = replicates
+        self._rows = np.arange(replicates)
         self.functions = functions
         self._outer_factor = Outer(replicates, self.rank, self.rank)
         n = len(self.prior)
@@ -102,7 +103,8 @@ class FeaturePosterior(SharedPosterior):
                 raise CellFailure(
                     f"λ = {lam:.3g} is lost in feature space; allowed: {EXACT_FROM:g} and more"
                 )
-            self.lam, self._root = lam, math.sqrt(lam)
+            self.lam = lam
+            self._root = math.sqrt(lam)
         self.mean = np.zeros((self.replicates, self.functions, n))
         self.variance = np.tile(self.prior, (self.replicates, 1))
         self.gain = np.zeros(self.replicates)
@@ -205,7 +207,8 @@ class ExtendedPosterior(FeaturePosterior):
         return np.concatenate([shared, (further @ weights[..., None])[..., 0]], axis=-1)
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        a, phi = np.zeros((self.replicates, self.rank)), self._phi_of(replicate, int(action))
+        a = np.zeros((self.replicates, self.rank))
+        phi = self._phi_of(replicate, int(action))
         a[replicate] = self.factor[replicate] @ (phi[None] @ self.factor[replicate])[0]
         self.mean[replicate, function] += value / self.lam * self._spread(a)[replicate]
 

@@ -77,18 +77,17 @@ class FittedPosterior(Posterior):
         further: Array | None = None,
         undecided: Mask | None = None,
     ) -> None:
-        self.actions, self.replicates, self.functions, self.noise = (
-            actions,
-            replicates,
-            functions,
-            noise,
-        )
+        self.actions = actions
+        self.replicates = replicates
+        self.functions = functions
+        self.noise = noise
         self.cube = actions.units if isinstance(actions, Finite) else None
         self.firsts = actions.firsts if isinstance(actions, Finite) else None
         if candidates is None:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
-        self.candidates, self.sites = candidates, candidates[None]
+        self.candidates = candidates
+        self.sites = candidates[None]
         self.covers_actions = self.cube is not None and len(self.cube) == len(candidates)
         self.extended = further is not None
         if further is not None:
@@ -118,7 +117,8 @@ class FittedPosterior(Posterior):
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)
         self.observed = self.values = np.empty((*shape, 0))  # as they are, and as they are modelled
         self.untold = np.empty((self.replicates, 0), dtype=bool)  # of the first function
-        self.mean, self.gain = np.zeros((*shape, self.sites.shape[1])), np.zeros(shape)
+        self.mean = np.zeros((*shape, self.sites.shape[1]))
+        self.gain = np.zeros(shape)
         self._store_hyperparameters()
         self._recompute()
 
@@ -268,11 +268,9 @@ class FittedPosterior(Posterior):
 
     def _modelled(self, values: Array) -> Array:
         """Return values (S, p, c) as they are modelled."""
-        return (
-            np.where(self.pulled[..., None], bilog(values), values)
-            if self.undecided.any()
-            else values
-        )
+        if self.undecided.any():
+            return np.where(self.pulled[..., None], bilog(values), values)
+        return values
 
     def _points_of(self, actions: Actions) -> Array:
         """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
@@ -290,10 +288,12 @@ class FittedPosterior(Posterior):
 
     def _recompute(self) -> None:
         """Compute L⁻¹ and all derived arrays from scratch."""
-        c, shape = self.count, (self.replicates, self.functions)
+        c = self.count
+        shape = (self.replicates, self.functions)
         # Room for as many observations again, so that most of them only append a row.
         room = max(32, 2 * c)
-        self.root, self.u = np.zeros((*shape, room, room)), np.zeros((*shape, room))
+        self.root = np.zeros((*shape, room, room))
+        self.u = np.zeros((*shape, room))
         self.z = np.zeros((*shape, room, self.sites.shape[1]))
         scaled = self._scaled(self.points)
         for s, j in np.ndindex(shape) if c else ():
@@ -410,7 +410,8 @@ class FittedPosterior(Posterior):
     def at_observations(self) -> MomentsOfSlots:
         """Computed from K (K + λI)⁻¹ = I - λ (K + λI)⁻¹."""
         c = self.count
-        root, lam = self.root[..., :c, :c], self.ratio[..., None]
+        root = self.root[..., :c, :c]
+        lam = self.ratio[..., None]
         weights = (self.u[..., None, :c] @ root)[:, :, 0]
         mean = self.values - self.amplitude[..., None] * lam * weights
         unit = np.maximum(lam * (1 - lam * (root * root).sum(axis=2)), 0.0)
@@ -426,7 +427,8 @@ class FittedPosterior(Posterior):
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
         replicates, q, d = points.shape
         mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
-        layout, c = taylor(d), self.count
+        layout = taylor(d)
+        c = self.count
         shape = (replicates, self.functions, q, len(layout.steps))
         pulls = self.pulls
         count = pulls.shape[2]
@@ -448,7 +450,8 @@ class FittedPosterior(Posterior):
         weights = (pulls @ root).reshape(-1, count, c)
 
         def explain(rows: Array) -> tuple[Array, Array]:
-            moved, explained = np.empty_like(rows[:, 0]), np.empty((len(rows), 1 + d, 1 + d))
+            moved = np.empty_like(rows[:, 0])
+            explained = np.empty((len(rows), 1 + d, 1 + d))
             for inverse_root, start, end in zip(root, first[:-1], first[1:], strict=True):
                 # as many rows as are its own, so that a replicate has the same bits in any block
                 if start < end:
@@ -463,7 +466,8 @@ class FittedPosterior(Posterior):
         # In units of the lengthscales all kernels are one; derivatives are scaled back by their
         # orders.
         observed = self._scaled(self.points).reshape(-1, c, d)
-        lengths, amplitude = self.lengthscales[s, j], self.amplitude[s, j, None]
+        lengths = self.lengthscales[s, j]
+        amplitude = self.amplitude[s, j, None]
         mean, unit = models_at(
             points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain
         )
@@ -484,7 +488,8 @@ class FittedPosterior(Posterior):
 
     def paths(self, z: Array, first: int = 0) -> Array:
         """r is the number of candidates: the Cholesky factor of their covariance, times z."""
-        diagonal, samples = np.arange(self.sites.shape[1]), np.empty_like(z)
+        diagonal = np.arange(self.sites.shape[1])
+        samples = np.empty_like(z)
         for s, i in np.ndindex(z.shape[:2]):
             scale = self.amplitude[s, first + i] ** 2
             covariance = self.covariances(s, first + i, diagonal) / scale
@@ -518,7 +523,8 @@ class SampledPosterior(FittedPosterior):
     def __init__(self, model: FittedPosterior, normals: Array) -> None:
         vars(self).update(vars(model))
         c = model.count
-        centre, amplitude = model.centre[..., None, None], model.amplitude[..., None, None]
+        centre = model.centre[..., None, None]
+        amplitude = model.amplitude[..., None, None]
         noise = np.maximum(model.ratio - NUGGET, 0.0)[..., None, None]
         root = model.root[..., :c, :c]
         precision = root.mT @ root

@@ -182,7 +182,9 @@ class ObservationPosterior(SharedPosterior):
         # All replicates are computed, and some move by 0: a stack has the same bits, whoever is
         # left out.
         if mask is not None:
-            a, column, step = a * mask[:, None], column * mask[:, None], step * mask[:, None]
+            a = a * mask[:, None]
+            column = column * mask[:, None]
+            step = step * mask[:, None]
         self.mean += step[..., None] * column[:, None]
         self.variance -= column**2 / s[:, None]
         np.maximum(self.variance, VARIANCE_FLOOR, out=self.variance)
@@ -222,7 +224,9 @@ class ObservationPosterior(SharedPosterior):
         self.full[self.rows, slot] = False
 
     def _with_factor(self, rows: Indices) -> list[int]:
-        return [s for s in rows.tolist() if s in self.factors] if self.factors else []
+        if self.factors:
+            return [s for s in rows.tolist() if s in self.factors]
+        return []
 
     def _moves(self, s: int, sign: int, u: Array, z: Array) -> None:
         """Move means and variances after a replicate with a factor added (1) or removed (-1) an
@@ -235,7 +239,8 @@ class ObservationPosterior(SharedPosterior):
 
     def _weigh(self, s: int) -> None:
         """Compute the weights of a replicate with a factor, which must be exact."""
-        factor, c = self.factors[s], self.used
+        factor = self.factors[s]
+        c = self.used
         self.weights[s, :, :c] = factor.weights(c)
         factor.check(
             self.weights[s, :, :c],
@@ -244,7 +249,8 @@ class ObservationPosterior(SharedPosterior):
         )
 
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        c, slot = self.used, t - 1
+        c = self.used
+        slot = t - 1
         self.values[replicate, function, slot] += value
         if replicate in self.factors:
             self.mean[replicate, function] += self.factors[replicate].reveal(slot, function, value)
@@ -277,12 +283,10 @@ class ObservationPosterior(SharedPosterior):
         for s in self._with_factor(self.rows[rows]):
             del self.factors[s]
         c = self.used
-        points, full, values, cross = (
-            self.points[rows],
-            self.full[rows],
-            self.values[rows],
-            self.cross[rows],
-        )
+        points = self.points[rows]
+        full = self.full[rows]
+        values = self.values[rows]
+        cross = self.cross[rows]
         gram = np.zeros((len(points), c, c))
         for s in range(len(points)):
             gram[s] = self._gram(points[s, :c])
@@ -306,10 +310,12 @@ class ObservationPosterior(SharedPosterior):
         held = np.flatnonzero(self.full[s])
         if s in self.factors:
             held = self.factors[s].slots
-        cross, values = self.cross[s, held], self.values[s][:, held]
+        cross = self.cross[s, held]
+        values = self.values[s][:, held]
         factor = Factor(self._gram(self.points[s, held]), self.noise[s], cross, values, held)
         self.factors[s], self.inverse[s] = factor, 0.0
-        u, z = factor.u[:-1, : len(held)], factor.whitened
+        u = factor.u[:-1, : len(held)]
+        z = factor.whitened
         self.mean[s] = (u[:, None] @ z)[:, 0]
         self.variance[s] = np.maximum(self.prior - (z**2).sum(axis=0), VARIANCE_FLOOR)
         self._weigh(s)
@@ -330,7 +336,8 @@ class ObservationPosterior(SharedPosterior):
 
     def at_observations(self) -> MomentsOfSlots:
         """Computed from K P = I - lambda P; slots with the same action agree to the bit."""
-        c, lam = self.used, self.noise[:, None]
+        c = self.used
+        lam = self.noise[:, None]
         diagonal = np.diagonal(self.inverse[:, :c, :c], axis1=1, axis2=2)
         if self.factors:
             diagonal = diagonal.copy()
@@ -366,14 +373,16 @@ class ObservationPosterior(SharedPosterior):
         assert self.box is not None
         replicates, q, d = points.shape
         mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
-        n, mesh = len(taylor(d).steps), self.box.mesh
+        n = len(taylor(d).steps)
+        mesh = self.box.mesh
         if mesh is None or len(self.factors) == self.replicates:
             jet = Jet(np.zeros((replicates, self.functions, q, n)), np.zeros((replicates, q, n)))
         else:  # a factor has more digits than a mesh
             jet = interpolate_jet(mesh, self.mean, self.variance, points)
             mask = mask & np.isin(self.rows, list(self.factors))[:, None]
         if mask.any():
-            c, replicate_of = self.used, np.nonzero(mask)[0]
+            c = self.used
+            replicate_of = np.nonzero(mask)[0]
             jet.mean.swapaxes(1, 2)[mask], jet.variance[mask] = models_at(
                 points[mask],
                 replicate_of,
@@ -395,7 +404,8 @@ class ObservationPosterior(SharedPosterior):
         """
         c = self.used
         rows = rows * self.full[np.repeat(self.rows, np.diff(first)), None, :c]
-        moved, whitened = np.zeros_like(rows), {}
+        moved = np.zeros_like(rows)
+        whitened = {}
         for s in range(self.replicates):
             replicate_rows = rows[first[s] : first[s + 1]]
             if s in self.factors:

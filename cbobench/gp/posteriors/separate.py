@@ -181,7 +181,8 @@ class PendingPosterior(Posterior):
     """
 
     def __init__(self, arrived: Posterior, played: SharedPosterior) -> None:
-        self.arrived, self.played = arrived, played
+        self.arrived = arrived
+        self.played = played
         self.functions = arrived.functions
 
     @property
@@ -255,7 +256,8 @@ class Hallucinated(PendingPosterior):
     """
 
     def __init__(self, arrived: Posterior) -> None:
-        self.arrived, self.functions = arrived, arrived.functions
+        self.arrived = arrived
+        self.functions = arrived.functions
         self.pending: list[Actions] = []
         self.copy: Posterior | None = None
 
@@ -272,7 +274,8 @@ class Hallucinated(PendingPosterior):
 
     def reset(self, lam: float | None = None) -> None:
         self.arrived.reset(lam)
-        self.pending, self.copy = [], None
+        self.pending = []
+        self.copy = None
 
     def play(self, actions: Actions) -> None:
         self.pending.append(actions)
@@ -280,7 +283,8 @@ class Hallucinated(PendingPosterior):
 
     def update(self, actions: Actions, values: Array) -> None:
         self.arrived.update(actions, values)
-        self.pending, self.copy = self.pending[1:], None
+        self.pending = self.pending[1:]
+        self.copy = None
 
 
 def make_separate(
@@ -290,7 +294,9 @@ def make_separate(
     pending plays.
     """
     arrived = SeparatePosterior([make_posterior() for _ in range(functions)])
-    return PendingPosterior(arrived, make_posterior()) if pending else arrived
+    if pending:
+        return PendingPosterior(arrived, make_posterior())
+    return arrived
 
 
 def add_pending(
@@ -303,8 +309,6 @@ def add_pending(
         make_posterior: makes a posterior of one function with the others' covariance, if they share
         one.
     """
-    return (
-        PendingPosterior(arrived, make_posterior())
-        if arrived.variance.ndim == 2
-        else Hallucinated(arrived)
-    )
+    if arrived.variance.ndim == 2:
+        return PendingPosterior(arrived, make_posterior())
+    return Hallucinated(arrived)

@@ -34,13 +34,15 @@ def sigmoid_utility(x: Array, a: float, b: float) -> Array:
     """c (1 / (1 + exp(-a (x - b))) + d) with c and d such that U(0) = 0 and U(2) = 1; convex below
     b, concave above.
     """
-    none, full = 1 / (1 + np.exp(a * b)), 1 / (1 + np.exp(-a * (LARGEST_RATE - b)))
+    none = 1 / (1 + np.exp(a * b))
+    full = 1 / (1 + np.exp(-a * (LARGEST_RATE - b)))
     return (1 / (1 + np.exp(-a * (x - b))) - none) / (full - none)
 
 
 def log_utility(x: Array, a: float, b: float) -> Array:
     """c (log(a x + b) + d) with c and d such that U(0) = 0 and U(2) = 1."""
-    none, full = np.log(b), np.log(a * LARGEST_RATE + b)
+    none = np.log(b)
+    full = np.log(a * LARGEST_RATE + b)
     return (np.log(a * x + b) - none) / (full - none)
 
 
@@ -71,7 +73,8 @@ class RateAllocation(BoxProblem):
     law_g: Law = param("uniform", "law of the noise on g, scaled to its standard deviation")
 
     feasibility_tolerance = 1e-12  # the price of a point on the budget line rounds to 2 + 4e-16
-    low, high = (0.0,) * 4, (LARGEST_RATE,) * 4
+    low = (0.0,) * 4
+    high = (LARGEST_RATE,) * 4
     reference = Reference(
         x=(1.37326193156295, 0.9981603254572669, 1.3585645548995278, 0.19935986632073338),
         f=2.9615588995222315,
@@ -84,7 +87,8 @@ class RateAllocation(BoxProblem):
     def formula(self, x: Array) -> Array:
         parts = [np.array(x[..., i], order="C") for i in range(4)]
         utilities = (sigmoid_utility, log_utility, sigmoid_utility, log_utility)
-        f, g = np.zeros(x.shape[:-1]), np.full(x.shape[:-1], -BUDGET)
+        f = np.zeros(x.shape[:-1])
+        g = np.full(x.shape[:-1], -BUDGET)
         for rate, utility, (a, b), price in zip(parts, utilities, SHAPES, PRICES, strict=True):
             f += utility(rate, a, b)
             g += price * rate
@@ -104,7 +108,9 @@ Penalty = Literal["linear", "exponential"]
 
 def penalty_of(kind: Penalty, g: Array) -> Array:
     """Λ(g): g itself, or ψ(g) - 1 with ψ(g) = exp(g) for g > 0 and 1 elsewhere (Algorithm 2)."""
-    return g if kind == "linear" else np.expm1(np.maximum(g, 0.0))
+    if kind == "linear":
+        return g
+    return np.expm1(np.maximum(g, 0.0))
 
 
 @PROBLEMS.register("no-fixed-penalty")
@@ -134,7 +140,8 @@ class NoFixedPenalty(BoxProblem):
         0.5, "where f - κ Λ(g) is largest, and how much that violates", above=0.0, below=1.0
     )
 
-    low, high = (-1.0,), (1.0,)
+    low = (-1.0,)
+    high = (1.0,)
 
     reference = Reference(
         x=(0.0,),

@@ -143,13 +143,16 @@ class BoxProblem(FeedbackModel):
         coordinate. NaN where f does not differ there.
         """
         best = self.box.unit(np.array(self.optimum.x))
-        low, high = np.maximum(best - NEAR, 0.0), np.minimum(best + NEAR, 1.0)
+        low = np.maximum(best - NEAR, 0.0)
+        high = np.minimum(best + NEAR, 1.0)
         values = self.scaled_formula(
             self.box.scale(low + sobol(self.box.d, 4 * SAMPLE) * (high - low))
         )
         feasible = (self.settle(values[:, 1:]) <= 0).all(axis=1)
         spread = float(values[feasible, 0].std()) if feasible.any() else 0.0
-        return self.noise_f / spread if spread else math.nan
+        if spread:
+            return self.noise_f / spread
+        return math.nan
 
     @property
     def optimum(self) -> Reference:
@@ -225,7 +228,9 @@ class BoxProblem(FeedbackModel):
 
     def formulas(self) -> Sequence[tuple[Formula, Reference | None]]:
         """As `stated`, also of a class that does not say its reference."""
-        return self.stated() if hasattr(self, "reference") else [(self.formula, None)]
+        if hasattr(self, "reference"):
+            return self.stated()
+        return [(self.formula, None)]
 
     def mistake(self, formula: Formula, reference: Reference) -> str:
         """What contradicts a stated optimum; empty if nothing does (see `stated`)."""
@@ -258,14 +263,14 @@ class BoxProblem(FeedbackModel):
         return "f", float(shift[0]), float(divisor[0])
 
     def measured_in(self) -> tuple[Sequence[Rule], Array, Array] | None:
-        return None if len(self.formulas()) > 1 else (plain_rules(self.m), *self.scaling)
+        if len(self.formulas()) > 1:
+            return None
+        return (plain_rules(self.m), *self.scaling)
 
     def note(self) -> str:
-        return (
-            "f counts from its mean; f and every g_j are in standard deviations over the box"
-            if self.scaled
-            else ""
-        )
+        if self.scaled:
+            return "f counts from its mean; f and every g_j are in standard deviations over the box"
+        return ""
 
     @cached_property
     def scaling(self) -> tuple[Array, Array]:

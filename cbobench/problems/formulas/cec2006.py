@@ -51,7 +51,8 @@ def cec_g1(x: Array) -> Array:
 
     Cost 5 Σ_(i<=4) (x_i - x_i²) - Σ_(i>=5) x_i. Published: -15.
     """
-    bent, rest = np.ascontiguousarray(x[..., :4]), np.ascontiguousarray(x[..., 4:])
+    bent = np.ascontiguousarray(x[..., :4])
+    rest = np.ascontiguousarray(x[..., 4:])
     cost = 5 * (bent - bent * bent).sum(axis=-1) - rest.sum(axis=-1)
     x = np.moveaxis(x, -1, 0)
     pairs = [2 * x[i] + 2 * x[j] + x[9 + i] + x[9 + j] - 10 for i, j in ((0, 1), (0, 2), (1, 2))]
@@ -145,7 +146,8 @@ def cec_g6(x: Array) -> Array:
     sense. Published: -6961.813876.
     """
     a, b = split(x)
-    p, q = a - 10, b - 20
+    p = a - 10
+    q = b - 20
     outside = 100 - square(a - 5) - square(b - 5)
     inside = square(a - 6) + square(b - 5) - 82.81
     return join(-(p * p * p + q * q * q), outside, inside)
@@ -246,7 +248,11 @@ def cec_g9(x: Array) -> Array:
     Published: 680.6300574.
     """
     a, b, c, d, e, f, g = split(x)
-    aa, bb, cc, ee, gg = a * a, b * b, c * c, e * e, g * g
+    aa = a * a
+    bb = b * b
+    cc = c * c
+    ee = e * e
+    gg = g * g
     cost = square(a - 10) + 5 * (b - 12) * (b - 12) + cc * cc + 3 * (d - 11) * (d - 11)
     cost = cost + 10 * ee * ee * ee + 7 * f * f + gg * gg - 4 * f * g - 10 * f - 8 * g
     return join(
@@ -387,7 +393,8 @@ def cec_g16(x: Array) -> Array:
     y5 = (rest - y4) * (0.95 - c4 / (100 * b))
     y6 = a - y5 - y4 - y3
     c8 = 0.995 * (y4 + y5)
-    y7, y8 = c8 / y1, c8 / 3798
+    y7 = c8 / y1
+    y8 = c8 / 3798
     y9 = 96.82 / (y7 - 0.0663 * y7 / y8 - 0.3153) + 0.321 * y1
     y10 = 1.29 * y5 + 1.258 * y4 + 2.29 * y3 + 1.71 * y6
     y11 = 1.71 * a - 0.452 * y4 + 0.58 * y3
@@ -502,7 +509,8 @@ def cec_g19(x: Array) -> Array:
     With y = (x_1, ..., x_10) and z = (x_11, ..., x_15): cost zᵀCz + 2 Σ_j d_j z_j³ - bᵀy, and g_j =
     (Aᵀy - 2Cz)_j - 3 d_j z_j² - e_j. Published: 32.65559295.
     """
-    y, z = np.ascontiguousarray(x[..., :10]), np.ascontiguousarray(x[..., 10:])
+    y = np.ascontiguousarray(x[..., :10])
+    z = np.ascontiguousarray(x[..., 10:])
     # Sums over axes, not products of matrices: a point's value must not depend on the others.
     curved = (z[..., None, :] * CURVED).sum(axis=-1)
     cost = (z * curved + 2 * CUBIC * z * z * z).sum(axis=-1) - (y * PRICE).sum(axis=-1)

@@ -50,7 +50,8 @@ def best_point(function: int, dimension: int, instance: int) -> Array:
     from cocoex import interface
 
     library = ctypes.PyDLL(interface.__file__)
-    pointer, number = ctypes.c_void_p, ctypes.c_size_t
+    pointer = ctypes.c_void_p
+    number = ctypes.c_size_t
     # Without a restype, ctypes would cut the pointers to 32 bits.
     library.coco_suite.restype = (
         library.coco_suite_get_problem_by_function_dimension_instance.restype

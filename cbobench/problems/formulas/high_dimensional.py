@@ -214,7 +214,8 @@ keane_10 = define_keane(
 )
 
 
-START, GOAL = (0.05, 0.05), (0.95, 0.95)
+START = (0.05, 0.05)
+GOAL = (0.95, 0.95)
 OBSTACLES = read_rows(
     """
     0.2 0.22
@@ -234,7 +235,9 @@ OBSTACLES = read_rows(
     0.8 0.84
     """
 )
-RADIUS, SOFT, ALONG = 0.07, 0.003, 200
+RADIUS = 0.07
+SOFT = 0.003
+ALONG = 200
 
 
 def spline_basis(controls: int, points: int) -> Array:
@@ -246,7 +249,8 @@ def spline_basis(controls: int, points: int) -> Array:
     last = np.append(t[:-1], [[np.nextafter(1.0, 0.0)]], axis=0)  # the last interval is closed
     basis = ((knots[:-1] <= last) & (last < knots[1:])).astype(float)
     for k in range(1, 4):
-        left, right = knots[k:-1] - knots[: -k - 1], knots[k + 1 :] - knots[1:-k]
+        left = knots[k:-1] - knots[: -k - 1]
+        right = knots[k + 1 :] - knots[1:-k]
         rising = (t - knots[: -k - 1]) / np.where(left > 0, left, 1.0)
         falling = (knots[k + 1 :] - t) / np.where(right > 0, right, 1.0)
         basis = rising * basis[:, :-1] + falling * basis[:, 1:]
@@ -294,7 +298,8 @@ def rover_60(x: Array) -> Array:
     inner = x.reshape(*x.shape[:-1], 30, 2)
     ends = [np.broadcast_to(np.array([end]), (*x.shape[:-1], 1, 2)) for end in (START, GOAL)]
     path = np.matmul(BASIS, np.concatenate([ends[0], inner, ends[1]], axis=-2))
-    a, b = np.ascontiguousarray(path[..., 0]), np.ascontiguousarray(path[..., 1])
+    a = np.ascontiguousarray(path[..., 0])
+    b = np.ascontiguousarray(path[..., 1])
     values = [-np.hypot(np.diff(a), np.diff(b)).sum(axis=-1)]
     for centre in OBSTACLES:  # one by one: all at once take a gigabyte for a sample of the box
         far = np.hypot(a - centre[0], b - centre[1])
@@ -330,7 +335,8 @@ def cantilever() -> tuple[Array, Array]:
     at = LENGTH * np.arange(SEGMENTS + 1)
     unit = np.maximum(at[1:, None] - at, 0.0)  # moments under a unit force at node k, (62, 63)
     moments = loads() @ unit
-    a, b = moments[:, None, :-1], moments[:, None, 1:]
+    a = moments[:, None, :-1]
+    b = moments[:, None, 1:]
     shares = LENGTH / 6 * (unit[:, :-1] * (2 * a + b) + unit[:, 1:] * (a + 2 * b))
     return moments, shares
 
@@ -385,7 +391,8 @@ def structure_124(x: Array) -> Array:
     but hardly any other sampled point. The value is best known, not proven.
     """
     x = np.ascontiguousarray(x)
-    width, height = x[..., :SEGMENTS], x[..., SEGMENTS:]
+    width = x[..., :SEGMENTS]
+    height = x[..., SEGMENTS:]
     moments, deflections = solve(width * height * height * height / 12)
     ends = np.stack([moments[..., :-1], moments[..., 1:]], axis=-1)  # (..., 3, 62, 2)
     stress = 6 * ends / (width * height * height)[..., None, :, None] / STRESS
@@ -477,7 +484,8 @@ class Ridge20(HighDimensional):
 
     lengthscale: float = longer(20)
 
-    low, high = (-2.5,) * 20, (0.0,) * 20
+    low = (-2.5,) * 20
+    high = (0.0,) * 20
     m = 2
     reference = Reference(
         x=RIDGE_20,
@@ -499,7 +507,8 @@ class Ridge20(HighDimensional):
     def formula(self, x: Array) -> Array:
         features, target, gram = diabetes()
         weights = 10.0 ** np.ascontiguousarray(x)
-        w, v = weights[:10], weights[10:]
+        w = weights[:10]
+        v = weights[10:]
         scale = np.concatenate([w, v[FIRST] * v[SECOND]])
         design = features * scale
         inverse = np.linalg.inv(scale[:, None] * gram * scale + np.eye(len(scale)))

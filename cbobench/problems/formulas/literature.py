@@ -240,7 +240,10 @@ def welded_beam(x: Array) -> Array:
     polar moment, deflection and buckling differ, has the optimum 1.6702.
     """
     h, l, t, b = split(x)  # noqa: E741 - the source's letter
-    load, reach, young, shear = 6000.0, 14.0, 30e6, 12e6
+    load = 6000.0
+    reach = 14.0
+    young = 30e6
+    shear = 12e6
     square = (h + t) * (h + t) / 4
     radius = np.sqrt(l * l / 4 + square)
     polar = 2 * np.sqrt(2) * h * l * (l * l / 12 + square)
@@ -324,12 +327,15 @@ def reduce_speed(x: Array) -> Array:
     shaft may have 7.3 cm have the optimum 2994.4711.
     """
     width, module, teeth, first, second, thin, thick = split(x)
-    thin2, thick2, pitch = thin * thin, thick * thick, module * teeth
+    thin2 = thin * thin
+    thick2 = thick * thick
+    pitch = module * teeth
     gear = width * module * pitch
     cost = 0.7854 * width * module * module * (3.3333 * teeth * teeth + 14.9334 * teeth - 43.0934)
     cost = cost - 1.508 * width * (thin2 + thick2) + 7.4777 * (thin2 * thin + thick2 * thick)
     cost = cost + 0.7854 * (first * thin2 + second * thick2)
-    turn_first, turn_second = 745 * first / pitch, 745 * second / pitch
+    turn_first = 745 * first / pitch
+    turn_second = 745 * second / pitch
     return join(
         -cost,
         27 / gear - 1,
@@ -374,7 +380,8 @@ def find_worst() -> Array:
     """The sign of the deviation of each input at which g_j is largest, (11, 7): as it rises or
     falls, which is the same in the whole box.
     """
-    middle, steps = np.add(speed_reducer.low, speed_reducer.high) / 2, 1e-3 * np.diag(MADE)
+    middle = np.add(speed_reducer.low, speed_reducer.high) / 2
+    steps = 1e-3 * np.diag(MADE)
     rise = reduce_speed(middle + steps) - reduce_speed(middle - steps)
     return np.sign(rise[:, 1:].T)
 

@@ -37,7 +37,8 @@ def mishra_bird(x: Array) -> Array:
     (-3.1302468, -1.5821422).
     """
     a, b = split(x)
-    p, q = 1 - np.cos(a), 1 - np.sin(b)
+    p = 1 - np.cos(a)
+    q = 1 - np.sin(b)
     cost = np.sin(b) * np.exp(p * p) + np.cos(a) * np.exp(q * q) + square(a - b)
     return join(-cost, square(a + 5) + square(b + 5) - 25)
 
@@ -98,7 +99,8 @@ def townsend(x: Array) -> Array:
     f = wave * wave + a * np.sin(3 * a + b)
     square = a * a + b * b
     radius = np.sqrt(np.where(square > 0, square, 1.0))
-    c, s = np.where(square > 0, b / radius, 1.0), a / radius
+    c = np.where(square > 0, b / radius, 1.0)
+    s = a / radius
     double = 2 * c * c - 1
     p = 2 * c - double / 2 - c * (2 * double - 1) / 4 - (2 * double * double - 1) / 8
     return join(f, square - p * p - 4 * s * s)
@@ -126,7 +128,9 @@ def thin_band(x: Array) -> Array:
     """
     a, b, c = split(x)
     above = c - 0.5 - 0.3 * np.sin(2 * np.pi * a) * np.cos(2 * np.pi * b)
-    p, q, r = a - 0.8, b - 0.3, c - 0.2
+    p = a - 0.8
+    q = b - 0.3
+    r = c - 0.2
     return join(-(p * p + q * q + r * r), above - 0.005, -above - 0.005)
 
 
@@ -161,7 +165,8 @@ def four_islands(x: Array) -> Array:
     The constraint is the least over the discs of the squared distance minus the squared radius. The
     best disc is 0.8 % of the box.
     """
-    a, b = x[..., :1] - ISLANDS[:, 0], x[..., 1:] - ISLANDS[:, 1]
+    a = x[..., :1] - ISLANDS[:, 0]
+    b = x[..., 1:] - ISLANDS[:, 1]
     g = (a * a + b * b - ISLANDS[:, 2] * ISLANDS[:, 2]).min(axis=-1)
     return join(x[..., 0] + x[..., 1], g)
 
@@ -189,7 +194,8 @@ def yes_or_no(x: Array) -> Array:
     what a test which passes or fails gives.
     """
     a, b = split(x)
-    p, q = a - 0.9, b - 0.8
+    p = a - 0.9
+    q = b - 0.8
     fails = [a * a + b * b > 0.64, b > 0.5]
     return join(-(p * p + q * q), *(np.where(f, 1.0, -1.0) for f in fails))
 

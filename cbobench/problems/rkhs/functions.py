@@ -135,7 +135,8 @@ class RandomRKHS(RandomFunctions):
                 weights.shape
             )
             for i, (a, h) in enumerate(zip(weights, values, strict=True)):
-                s, redraws = left[i // count], tried + i % count
+                s = left[i // count]
+                redraws = tried + i % count
                 drawn = None if s in draws else self._feasible(a, h)
                 if drawn is not None:
                     draws[s] = *drawn, redraws
@@ -152,12 +153,14 @@ class RandomRKHS(RandomFunctions):
         """
         norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
         if self.scaled == "min-max":
-            low, high = values.min(axis=1, keepdims=True), values.max(axis=1, keepdims=True)
+            low = values.min(axis=1, keepdims=True)
+            high = values.max(axis=1, keepdims=True)
             values = (values - low) / (high - low)
             norms = np.array([self.actions.norm(row) for row in values])
         elif self.scaled:
             unit = np.abs(values).max(axis=1)
-            values, norms = values / unit[:, None], norms / unit
+            values = values / unit[:, None]
+            norms = norms / unit
         f = values[0]
         if self.constraint == "threshold":
             bound = {"norm": norms[0], "sup": np.abs(f).max(), "max": f.max()}[self.h_of]

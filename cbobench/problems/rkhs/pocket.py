@@ -56,7 +56,8 @@ class FeasiblePocket(BoxProblem):
         "two-dimensional, highly nonlinear, feasible on 1.8 % of the box in two lobes, one a trap"
     )
 
-    low, high = (0.0, 0.0), (6.0, 6.0)
+    low = (0.0, 0.0)
+    high = (6.0, 6.0)
     reference = Reference(
         x=(4.712388980384690, 1.253235897503375),
         f=-0.25323589750337505,

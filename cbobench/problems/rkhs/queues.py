@@ -81,14 +81,18 @@ def simulate(load: float, limit: float, days: int) -> Readings:
     The traffic of a day is `load` times a Gamma variable with mean 1 and standard deviation 0.05.
     """
     gen = generator("cloud-latency", "days")
-    traffic, gaps, work = [], [], []
+    traffic = []
+    gaps = []
+    work = []
     for _ in range(days):  # day by day, so that more days are the same days and some more
         traffic.append(load * gen.gamma(400.0) / 400)
         gaps.append(gen.standard_exponential(JOBS) / traffic[-1])
         work.append(gen.standard_exponential(JOBS))
-    arrivals, jobs = np.stack(gaps, axis=1), np.stack(work, axis=1)
+    arrivals = np.stack(gaps, axis=1)
+    jobs = np.stack(work, axis=1)
     points = unit_grid(SERVERS, SPEEDS)
-    servers, speeds = np.repeat(SERVERS, len(SPEEDS)), np.tile(SPEEDS, len(SERVERS))
+    servers = np.repeat(SERVERS, len(SPEEDS))
+    speeds = np.tile(SPEEDS, len(SERVERS))
     latency = percentile(sojourn_times(arrivals, jobs, servers, speeds))
     work_rate = (jobs.sum(axis=0) / arrivals.sum(axis=0))[:, None]
     cost = RENT * servers * speeds**RENT_POWER + ENERGY * work_rate * speeds
@@ -122,11 +126,15 @@ class CloudLatency(ReadingsProblem):
         self.check(self.limit, "s")
 
 
-GPUS, ARRIVALS = 8.0, 14.0
+GPUS = 8.0
+ARRIVALS = 14.0
 # scales of h_1 and h_2, jobs per round; HALF: x_2 that serves half of its scale
-SERVICE, HALF = (9.0, 30.0), 6.0
+SERVICE = (9.0, 30.0)
+HALF = 6.0
 # energy per GPU, per GPU², and of a node that is on
-LINEAR, COOLING, SWITCHED_ON = (0.30, 0.25), (0.05, 0.03), 1.0
+LINEAR = (0.30, 0.25)
+COOLING = (0.05, 0.03)
+SWITCHED_ON = 1.0
 
 
 def service(x_1: Array, x_2: Array) -> tuple[Array, Array]:
@@ -169,7 +177,8 @@ class QueueStability(BoxProblem):
     noise_g: float = state()
     scaled: bool = state()
 
-    low, high = (0.0, 0.0), (GPUS, GPUS)
+    low = (0.0, 0.0)
+    high = (GPUS, GPUS)
     reference = Reference(
         x=(3.7377178596430793, 0.0),
         f=-2.8192752590764103,

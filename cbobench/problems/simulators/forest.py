@@ -64,7 +64,9 @@ class Forest(Simulator):
 
         images, digits = _digits()
         fold = gen.permutation(len(images)) % FOLDS
-        right, nodes, visited = 0, 0, 0.0
+        right = 0
+        nodes = 0
+        visited = 0.0
         for k in range(FOLDS):
             forest = RandomForestClassifier(
                 n_estimators=x["trees"],

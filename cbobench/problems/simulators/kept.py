@@ -171,7 +171,8 @@ class SimulatedInstances(Drawn):
         as.
         """
         count = len(self.scenarios[0])
-        step, result = max(1, AT_ONCE // count), list[Array]()
+        step = max(1, AT_ONCE // count)
+        result = list[Array]()
         counts_as = self.counts_as()
         for i in range(0, len(requests), step):
             batch = requests[i : i + step]
@@ -214,7 +215,8 @@ class SimulatedInstances(Drawn):
         Raises:
             CellFailure: none has, so that nothing is known of f.
         """
-        f, g = values[..., 0], values[..., 1:]
+        f = values[..., 0]
+        g = values[..., 1:]
         lacking = np.isnan(f) & np.isfinite(g).all(axis=-1)
         if (lacking & np.isinf(self.lowest)).any():
             raise CellFailure(f"every simulation failed; the last: {self.reason}")
@@ -258,7 +260,9 @@ class SimulatedFeedback(Channel):
     """
 
     def __init__(self, instances: SimulatedInstances, streams: Streams, skip: bool) -> None:
-        self.instances, self.streams, self.skip = instances, streams, skip
+        self.instances = instances
+        self.streams = streams
+        self.skip = skip
         self.failed: Indices = np.zeros(len(streams.scopes), dtype=np.intp)
 
     def at(self, t: int, actions: Array) -> Feedback:

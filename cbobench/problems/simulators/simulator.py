@@ -66,7 +66,8 @@ def name_values(cls: Any) -> list[Rule]:
     Raises:
         Misuse: one word without the other, a wrong one, or m beside them.
     """
-    objective, limits = cls.aim, cls.limits
+    objective = cls.aim
+    limits = cls.limits
     if objective is None and limits is None:
         return []
     if objective is None or limits is None:
@@ -191,11 +192,10 @@ class Simulator(Problem):
 
     @classmethod
     def facts(cls) -> dict[str, str]:
-        actions = (
-            f"box, d = {len(cls.low)}"
-            if cls.inputs is None
-            else f"finite, of {', '.join(cls.inputs)}"
-        )
+        if cls.inputs is None:
+            actions = f"box, d = {len(cls.low)}"
+        else:
+            actions = f"finite, of {', '.join(cls.inputs)}"
         return {
             "actions": actions,
             "constraints": str(cls.m),
@@ -356,7 +356,8 @@ class Simulator(Problem):
         Raises:
             CellFailure: a result of another shape.
         """
-        began, call = monotonic(), f"{type(self).__name__}: simulate"
+        began = monotonic()
+        call = f"{type(self).__name__}: simulate"
         rules = self.rules or plain_rules(self.m)
         # Copies for a batch: if it fails, its points are run one by one from the same random
         # numbers.
@@ -472,7 +473,9 @@ class Simulator(Problem):
         return finite
 
     def describe_objective(self) -> Objective:
-        return (self.rules[0].column, 0.0, self.sign) if self.rules else ("f", 0.0, 1.0)
+        if self.rules:
+            return (self.rules[0].column, 0.0, self.sign)
+        return ("f", 0.0, 1.0)
 
     def measured_in(self) -> tuple[Sequence[Rule], Array, Array]:
         return self.rules or plain_rules(self.m), np.zeros(1 + self.m), self.divisor
@@ -480,10 +483,14 @@ class Simulator(Problem):
     @property
     def sign(self) -> float:
         """-1 where the class minimises: f is minus its objective."""
-        return self.rules[0].sign if self.rules else 1.0
+        if self.rules:
+            return self.rules[0].sign
+        return 1.0
 
     def describe_inputs(self) -> Inputs | None:
-        return super().describe_inputs() if self.inputs is None else self.space.columns()
+        if self.inputs is None:
+            return super().describe_inputs()
+        return self.space.columns()
 
     @property
     def best_point(self) -> Array:
@@ -494,7 +501,9 @@ class Simulator(Problem):
 
     def as_written(self, x: Array) -> Any:
         """A point as users write it: coordinates, or input values by name."""
-        return x.tolist() if self.inputs is None else dict(self.space.configurations[int(x[0])])
+        if self.inputs is None:
+            return x.tolist()
+        return dict(self.space.configurations[int(x[0])])
 
     def draw(self, generators: Generators) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1

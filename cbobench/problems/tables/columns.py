@@ -39,13 +39,17 @@ def compose(names: Any) -> Any:
         return unicodedata.normalize("NFC", names)
     if isinstance(names, dict):
         return dict(zip(map(compose, names), map(compose, names.values()), strict=True))
-    return [*map(compose, names)] if isinstance(names, list) else names
+    if isinstance(names, list):
+        return [*map(compose, names)]
+    return names
 
 
 def write_number(value: float) -> str:
     """A number as short as it can be written: 0.001, 1e+06, 2440000250."""
     text = f"{value:g}"
-    return text if float(text) == value else str(value)
+    if float(text) == value:
+        return text
+    return str(value)
 
 
 def is_finite(value: Any) -> bool:
@@ -199,7 +203,9 @@ def coordinates(
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else write_number(value)
+    if isinstance(value, str):
+        return value
+    return write_number(value)
 
 
 def category_values(column: pd.Series, source: str) -> list[str]:
@@ -214,7 +220,8 @@ def category_values(column: pd.Series, source: str) -> list[str]:
     def place(row: int) -> str:
         return f"{source}: input {show(column.name)}, row {row + 1}"
 
-    values, is_missing = column.tolist(), column.isna().tolist()
+    values = column.tolist()
+    is_missing = column.isna().tolist()
     texts = [str(value) for value in values]
     for row, value in enumerate(values):
         if is_missing[row] or not texts[row].strip():
@@ -246,7 +253,8 @@ def spreads(values: Array) -> Array:
     Equal numbers have a mean that differs from them by rounding, and so have the means of equal
     repeats.
     """
-    reach, deviation = np.ptp(values, axis=0), values.std(axis=0)
+    reach = np.ptp(values, axis=0)
+    deviation = values.std(axis=0)
     # squares of numbers below 1e-154 are 0
     deviation = np.where(deviation > 0, deviation, reach)
     return np.where(reach > ROUNDED * np.abs(values).max(axis=0), deviation, 0.0)
@@ -283,5 +291,6 @@ def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool)
                 f"{source}: input {show(name)} is {levels[0]:g} somewhere, which has no "
                 "logarithm; take it out of log"
             )
-        values, levels = np.log(values), np.log(levels)
+        values = np.log(values)
+        levels = np.log(levels)
     return ((values - levels[0]) / (levels[-1] - levels[0]))[:, None]

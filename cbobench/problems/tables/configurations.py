@@ -305,7 +305,8 @@ class Measured:
         rank = np.empty(len(first), dtype=np.intp)
         rank[np.argsort(first, kind="stable")] = np.arange(len(first))
         which = rank[which.reshape(-1)]
-        order, first = np.argsort(which, kind="stable"), np.sort(first)
+        order = np.argsort(which, kind="stable")
+        first = np.sort(first)
         return Measured(
             rows[order],
             np.bincount(which),
@@ -327,7 +328,8 @@ class MeasuredRows(Channel):
     """
 
     def __init__(self, measured: Measured, values: Array, streams: Streams) -> None:
-        self.measured, self.values = measured, values
+        self.measured = measured
+        self.values = values
         self.draws = Draws(streams.role("rows"), uniform)
         self.failed: Indices = np.zeros(len(streams.scopes), dtype=np.intp)
 
@@ -389,8 +391,11 @@ class Configurations(Problem):
         seed_size: int,
         on_failure: FailureRule,
     ) -> None:
-        self.measured, self.rules, self.noise = measured, list(rules), noise
-        self.model, self.seed_size = model, seed_size
+        self.measured = measured
+        self.rules = list(rules)
+        self.noise = noise
+        self.model = model
+        self.seed_size = seed_size
         # (f, g_1, ...) of every row, in the columns' units
         row_values = orient(measured.rows, rules)
         means = measured.means(row_values)
@@ -406,7 +411,8 @@ class Configurations(Problem):
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
         # Units are those of the means: noise that is drawn must not change what a unit is.
-        self.shift, self.divisor = np.zeros(len(rules)), np.ones(len(rules))
+        self.shift = np.zeros(len(rules))
+        self.divisor = np.ones(len(rules))
         if scaled:
             self.shift[0], self.divisor = means[:, 0].mean(), units_of(means)
         self.values = (row_values - self.shift) / self.divisor
@@ -418,7 +424,8 @@ class Configurations(Problem):
 
     def refuse(self, means: Array) -> None:
         """Raises `Misuse` for means (n, 1 + m) that make no problem."""
-        n, rules = len(means), self.rules
+        n = len(means)
+        rules = self.rules
         if n > LARGEST:
             raise Misuse(f"{n:,} configurations; allowed: {LARGEST:,}; take some of them")
         if n < 2:
@@ -444,7 +451,8 @@ class Configurations(Problem):
 
     @cached_property
     def actions(self) -> Finite:
-        points, names = self.measured.points, self.measured.names
+        points = self.measured.points
+        names = self.measured.names
         model = self.model
         if model.covariance is not None:
             finite = Finite(model.covariance, points, "given", names)
@@ -452,7 +460,8 @@ class Configurations(Problem):
             finite = Finite.at(
                 points, stationary(model.kernel, model.lengthscale), model.kernel, names
             )
-        finite.space, finite.firsts = self.space, self.measured.firsts
+        finite.space = self.space
+        finite.firsts = self.measured.firsts
         return finite
 
     @property
@@ -495,7 +504,8 @@ class Configurations(Problem):
     @property
     def summary(self) -> str:
         """How many rows and configurations there are, and whether they have noise."""
-        failed, rows = int(self.measured.failed.sum()), count_noun(len(self.values), "row")
+        failed = int(self.measured.failed.sum())
+        rows = count_noun(len(self.values), "row")
         parts = ["noise-free" if self.noise is not None and not self.noise.any() else "noisy"]
         if failed:
             parts.append(f"{failed:,} of {rows} failed")

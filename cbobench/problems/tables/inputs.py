@@ -47,7 +47,9 @@ def _without_numpy(value: Any) -> Any:
     """Return NumPy's scalars, alone or in a tuple, as Python's."""
     if type(value) is tuple:
         return tuple(_without_numpy(element) for element in value)
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
 
 
 def _is_plain(value: Any) -> bool:
@@ -57,11 +59,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def _stored(value: Any) -> Any:
-    return (
-        str(value)
-        if isinstance(value, tuple) or (isinstance(value, float) and math.isinf(value))
-        else value
-    )
+    if isinstance(value, tuple) or (isinstance(value, float) and math.isinf(value)):
+        return str(value)
+    return value
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class InputType:
                 raise unknown("key", key, (*KINDS, "log"), location=f"{label}: ")
         # A list first, as all that follows looks into it.
         kind = next(key for key in KINDS if key in declaration)
-        values, log = declaration[kind], declaration.get("log", False)
+        values = declaration[kind]
+        log = declaration.get("log", False)
         if not isinstance(values, list | tuple):
             raise Misuse(f"{label}: {kind} is {show(values)}; it must be a list")
         values = [_without_numpy(value) for value in values]
@@ -148,11 +149,10 @@ class InputType:
         for a, b in itertools.combinations(values, 2):
             if a == b or str(a) == str(b):
                 why = "are equal" if a == b else "look alike in tables"
-                quote = (
-                    ""
-                    if isinstance(a, str) or isinstance(b, str)
-                    else ", or quote what is text, such as '1.10'"
-                )
+                if isinstance(a, str) or isinstance(b, str):
+                    quote = ""
+                else:
+                    quote = ", or quote what is text, such as '1.10'"
                 raise Misuse(
                     f"{label}: choice holds {show(a)} and {show(b)}, which {why}; give different "
                     f"values{quote}"
@@ -166,15 +166,15 @@ class InputType:
     @property
     def count(self) -> int | None:
         """Number of values; None of a float."""
-        return None if self.kind == "float" else int(self.high - self.low) + 1
+        if self.kind == "float":
+            return None
+        return int(self.high - self.low) + 1
 
     def values(self) -> list[Any]:
         """All values of a whole number or a category."""
-        return (
-            list(self.choices)
-            if self.kind == "choice"
-            else list(range(int(self.low), int(self.high) + 1))
-        )
+        if self.kind == "choice":
+            return list(self.choices)
+        return list(range(int(self.low), int(self.high) + 1))
 
     def at(self, unit: Array) -> list[Any]:
         """Values at coordinates in [0, 1), (n,): equally many of each whole number or choice,
@@ -191,7 +191,9 @@ class InputType:
             return [min(max(value, self.low), self.high) for value in rounded]
         wide = self._stretch(unit, self.low - 0.5, self.high + 0.5)
         index = np.clip(np.round(wide), self.low, self.high).astype(int).tolist()
-        return [self.choices[i] for i in index] if self.kind == "choice" else index
+        if self.kind == "choice":
+            return [self.choices[i] for i in index]
+        return index
 
     def _stretch(self, unit: Array, low: float, high: float) -> Array:
         if self.log:
@@ -424,7 +426,8 @@ class InputColumns:
         """
         if not self.types:
             return None
-        columns, axes = [], []
+        columns = []
+        axes = []
         for t in self.types:
             cells = frame[t.name].tolist()
             if t.kind == "choice":
@@ -472,7 +475,8 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
             be, as 1.1 and 1.10.
     """
     # Equal texts first: a number that is written like one of them must not take its rows.
-    label, texts = f"{source}: input {show(t.name)}", dict.fromkeys(column)
+    label = f"{source}: input {show(t.name)}"
+    texts = dict.fromkeys(column)
     levels: dict[str, Any] = {}
     for choice in t.choices:
         alike = [text for text in texts if text == choice]

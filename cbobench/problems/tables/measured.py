@@ -84,7 +84,8 @@ class MeasuredTable(FromFiles):
             {"layout": "configurations", "rows": str(data.find(self.name)), **ROLES[self.name]},
         )
         table.prepare(data)
-        self.played, self.by_name = table.played, table.by_name
+        self.played = table.played
+        self.by_name = table.by_name
 
     def identity(self) -> dict[str, Any]:
         return {"data": DATA_SETS[self.name].sha256}

@@ -82,7 +82,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
 
     file = getattr(past, "file", "")
     source = f"initial {file!r}" if file else "initial"
-    inputs, units = problem.describe_inputs(), problem.measured_in()
+    inputs = problem.describe_inputs()
+    units = problem.measured_in()
     if inputs is None or units is None or "feedback at once" not in problem.offers():
         raise Misuse(
             "it takes no past measurements (initial: file): formulas on a box, simulators and "

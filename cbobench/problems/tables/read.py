@@ -44,7 +44,8 @@ def read_frame(file: Path, role: str, categories: Collection[str] = ()) -> pd.Da
         raise Misuse(
             f"{role} {show(str(file))} does not exist; give the path of a CSV or Parquet file"
         )
-    suffix, source = file.suffix.lower(), f"{role} {file.name!r}"
+    suffix = file.suffix.lower()
+    source = f"{role} {file.name!r}"
     if suffix not in (".csv", ".parquet"):
         raise Misuse(f"{source} is a {file.suffix or 'nameless'} file; allowed: .csv, .parquet")
     read = _read_csv if suffix == ".csv" else _read_parquet

@@ -92,7 +92,9 @@ def normalised_covariance(rows: Array, how: Normalise, label: str, unit: bool = 
         )
     scale = {"min-max": highest - rows.min(axis=0), "max": highest, "common": highest.max()}[how]
     matrix = np.atleast_2d(np.cov(rows / scale, rowvar=False))
-    return matrix / matrix.max() if unit else matrix
+    if unit:
+        return matrix / matrix.max()
+    return matrix
 
 
 class TabularProblem(Problem):
@@ -112,7 +114,9 @@ class TabularProblem(Problem):
         Raises:
             Misuse: no arm reaches the threshold.
         """
-        self.table, self.level, best = table, level, float(table.mean.max())
+        self.table = table
+        self.level = level
+        best = float(table.mean.max())
         if self.settle(np.array(level - best)) > 0:
             raise Misuse(
                 f"no feasible action: the best mean is {best:.6g}, under the threshold {level:.6g}"
@@ -220,16 +224,14 @@ class ReadingsProblem(Problem):
 
     def describe_objective(self) -> Objective:
         f = self.readings.mean[0]
-        return (
-            ("f", float(f.mean()), float(f.std())) if self.scaled else super().describe_objective()
-        )
+        if self.scaled:
+            return ("f", float(f.mean()), float(f.std()))
+        return super().describe_objective()
 
     def note(self) -> str:
-        return (
-            "f counts from its mean; f and g are in standard deviations over the actions"
-            if self.scaled
-            else ""
-        )
+        if self.scaled:
+            return "f counts from its mean; f and g are in standard deviations over the actions"
+        return ""
 
     @cached_property
     def actions(self) -> Finite:

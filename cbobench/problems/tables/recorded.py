@@ -253,9 +253,12 @@ def _rotate(matrix: Array, i: int, j: int) -> None:
     from scipy.linalg.blas import drot  # its products are fused; NumPy's would have other last bits
 
     n = len(matrix)
-    first, second, between = matrix[i, i] - 1.0, matrix[j, j] - 1.0, matrix[i, j]
+    first = matrix[i, i] - 1.0
+    second = matrix[j, j] - 1.0
+    between = matrix[i, j]
     if second == 0:
-        cosine, sine = 0.0, 1.0
+        cosine = 0.0
+        sine = 1.0
     else:
         root = math.sqrt(max(between**2 - first * second, 0))
         tangent = (between + math.copysign(root, between)) / second  # the root without cancellation

@@ -204,7 +204,9 @@ class UserTable(FromFiles):
             return self.layout
         if self.inputs or self.objective or self.limits:
             return "configurations"
-        return "readings" if self.threshold or self.mean or self.R else None
+        if self.threshold or self.mean or self.R:
+            return "readings"
+        return None
 
     def validate(self) -> None:
         for name in OF_COLUMNS:
@@ -292,19 +294,22 @@ class UserTable(FromFiles):
     def _readings(self, frames: dict[str, pd.DataFrame], sources: dict[str, str]) -> Problem:
         tables = {name: numeric(frame, sources[name]) for name, frame in frames.items()}
         values = {name: table.to_numpy(dtype=float) for name, table in tables.items()}
-        rows, covariance = values.get("rows"), values.get("covariance")
+        rows = values.get("rows")
+        covariance = values.get("covariance")
         if rows is None:
             mean = values["mean"].reshape(-1)
             names = tuple(f"arm {i}" for i in range(len(mean)))
         else:
-            mean, names = rows.mean(axis=0), tuple(tables["rows"].columns)
+            mean = rows.mean(axis=0)
+            names = tuple(tables["rows"].columns)
         if covariance is not None:
             covariance = check_size(covariance, len(mean), "arms")
         else:
             assert rows is not None  # a mean has a covariance (see `validate`)
             covariance = correlation(rows, "rows")
         problem = TabularProblem()
-        problem.R, problem.seed_size = self.R, self.seed_size
+        problem.R = self.R
+        problem.seed_size = self.seed_size
         problem.take(Table(mean, covariance, rows, names, None), self.threshold)
         return problem
 
@@ -315,7 +320,8 @@ class UserTable(FromFiles):
 
         # Names before values: a column that is not there would fail in words of pandas.
         assert self.objective is not None
-        frame, source = frames["rows"], sources["rows"]
+        frame = frames["rows"]
+        source = sources["rows"]
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
         self._check_roles(frame, source, rules)
         typed = typed.in_order([*frame.columns])
@@ -363,7 +369,8 @@ class UserTable(FromFiles):
     def _check_roles(self, frame: pd.DataFrame, source: str, rules: Sequence[Rule]) -> None:
         """Raises `Misuse` for a column that does not exist, has two roles, or none."""
         # A column with two roles would be learned from itself.
-        inputs, objective = [*self.inputs], rules[0].column
+        inputs = [*self.inputs]
+        objective = rules[0].column
         named = {*inputs, objective, *self.limits}
         twice = [name for name in inputs if name == objective or inputs.count(name) > 1]
         if self.ignore != "rest":
@@ -412,7 +419,9 @@ class UserTable(FromFiles):
                 if stated.setdefault(name, value) != value:
                     raise Misuse(f"noise of {name} is stated twice: {stated[name]} and {value}")
         if isinstance(self.noise, str) or (self.noise is None and not stated):
-            return None if measured.scattered else np.zeros(len(rules))
+            if measured.scattered:
+                return None
+            return np.zeros(len(rules))
         default_noise = self.noise if isinstance(self.noise, float) else 0.0
         return np.array([stated.get(rule.column, default_noise) for rule in rules], dtype=float)
 
@@ -437,7 +446,8 @@ def read_functions(frame: pd.DataFrame, source: str, rules: Sequence[Rule], gaps
         "leave their values blank and say on_failure: infeasible"
     )
     if gaps:
-        fix, fix_text = "fill or drop them", "leave blank what failed (the first: {place})"
+        fix = "fill or drop them"
+        fix_text = "leave blank what failed (the first: {place})"
     # One column may have several bounds, but is read once.
     columns = list(dict.fromkeys(rule.column for rule in rules))
     values = numbers(frame[columns], source, gaps, fix, fix_text)
