@@ -11,7 +11,7 @@ import pytest
 import cbobench
 from cbobench.errors import Misuse
 from cbobench.results.source import look_again
-from cbobench.sweep import cluster
+from cbobench.sweep import ray_start
 
 CLASS = "from cbobench.algorithms.references import Random\n{more}\n\nclass X(Random):\n    pass\n"
 
@@ -42,8 +42,8 @@ def test_what_cells_import_is_sent_or_else_looked_for(user_modules):
     pairs = [("rkhs-1d", "solo:X")]
     ours = str(Path(cbobench.__file__).parent)
     theirs = [str(user_modules / name) for name in ("beside.py", "solo.py", "whole")]
-    assert cluster.collect_code(pairs, ship=True) == cluster.Code(sent=sorted([ours, *theirs]))
-    assert cluster.collect_code(pairs, ship=False) == cluster.Code(folders=[str(user_modules)])
+    assert ray_start.collect_code(pairs, ship=True) == ray_start.Code(sent=sorted([ours, *theirs]))
+    assert ray_start.collect_code(pairs, ship=False) == ray_start.Code(folders=[str(user_modules)])
 
 
 def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
@@ -54,7 +54,7 @@ def test_what_cannot_be_sent_is_said(user_modules, monkeypatch, small_suite):
     with pytest.raises(
         Misuse, match="--ship cannot send 'zipped': it is no file here; install it on every machine"
     ):
-        cluster.collect_code([("rkhs-1d", "zipped:X")], ship=True)
+        ray_start.collect_code([("rkhs-1d", "zipped:X")], ship=True)
     with pytest.raises(
         Misuse, match="--ship sends this machine's code to a cluster; give its --address, too"
     ):

@@ -164,7 +164,9 @@ def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
 def test_an_image_gets_what_the_package_is_built_from_and_nothing_that_git_ignores():
     patterns = (ROOT / ".dockerignore").read_text().splitlines()
     lines = [
-        line for line in (ROOT / ".gitignore").read_text().splitlines() if not line.startswith("#")
+        line
+        for line in (ROOT / ".gitignore").read_text().splitlines()
+        if not line.startswith(("#", "/"))
     ]
     assert {f"**/{line.rstrip('/')}" for line in lines} | {"**/.git"} <= set(patterns)
     assert all(re.fullmatch(r"#.*|\*\*/[^/]+", line) for line in patterns), (
