@@ -22,8 +22,7 @@ from cbobench.report.tables.formats import (
     terminal_width,
     to_json_value,
 )
-from cbobench.report.tables.table import format_number
-from cbobench.report.tables.table import TextTable
+from cbobench.report.tables.table import TextTable, format_number
 from cbobench.words import count_noun
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
