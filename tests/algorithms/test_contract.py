@@ -70,7 +70,7 @@ too.
 def test_every_problem_has_an_example():
     # Which need a file or a package: see test_data.py, test_coco.py and test_measured.py in
     # tests/problems/.
-    missing = {"table", "coco"} | {
+    missing = {"table", "coco", "forest"} | {
         name for name in PROBLEMS.names() if name.startswith("measured-")
     }
     larger = {

@@ -18,8 +18,9 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from cbobench.errors import Misuse
-from cbobench.problems import PROBLEMS, high_dimensional
+from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
+from cbobench.problems.formulas import high_dimensional
 from cbobench.problems.formulas.high_dimensional import (
     GOAL,
     OBSTACLES,

@@ -125,4 +125,4 @@ def test_the_queues_share_moves_with_the_arrivals(arrivals):
     task = build(PROBLEMS.get("queue-stability"), {"arrivals": arrivals})
     units = scrambled_sobol(2, np.random.default_rng(0)).random_base2(14)
     sample = float((task.formula(8 * units)[:, 1] <= 0).mean())
-    assert task.optimum.share == pytest.approx(sample, abs=3e-4)
+    assert task.optimum.share == pytest.approx(sample, abs=3e-3)
