@@ -45,18 +45,18 @@ class Columns:
         self._numbers: dict[str, Array] = {}
         self._words: dict[str, NDArray[Any]] = {}
 
-    def numbers(self, name: str, rows: NDArray[np.intp]) -> Array:
-        """Return a column of some rows as `take_values` does, (n,)."""
+    def numbers(self, name: str) -> Array:
+        """Return a column as `take_values` does, (cells,)."""
         if name not in self._numbers:
             self._numbers[name] = take_values(self.cells, name)
-        return self._numbers[name][rows]
+        return self._numbers[name]
 
-    def words(self, name: str, rows: NDArray[np.intp]) -> NDArray[Any]:
-        """Return a column of some rows as it is, (n,); None where undefined."""
+    def words(self, name: str) -> NDArray[Any]:
+        """Return a column as it is, (cells,); None where undefined."""
         if name not in self._words:
             column = self.cells[name].astype(object)
             self._words[name] = column.where(column.notna(), None).to_numpy()
-        return self._words[name][rows]
+        return self._words[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +67,8 @@ class Group:
         problem, algorithm: titles; `problem_label`, `algorithm_label`: what a reader sees.
         horizon: T.
         expected_seeds: seeds of the cells asked for.
-        failures, outdated, unknown: seeds whose cells failed, are stale, or are unchecked (no code
-            is at hand to tell whether they are stale).
+        failures, outdated: seeds whose cells failed, or are stale.
+        unchecked: how many cells no code is at hand for to tell whether they are stale.
         columns, rows: the frame of the run's cells that are ok, and which of its rows are the
             group's, by seed. A column of a thousand groups is taken much faster from one frame.
     """
@@ -81,7 +81,7 @@ class Group:
     expected_seeds: frozenset[int]
     failures: frozenset[int]
     outdated: frozenset[int]
-    unknown: frozenset[int]
+    unchecked: int
     columns: Columns
     rows: NDArray[np.intp]
 
@@ -101,11 +101,11 @@ class Group:
 
     def numbers(self, name: str) -> Array:
         """A column of the good cells as numbers, (n,), NaN where there is none."""
-        return self.columns.numbers(name, self.rows)
+        return self.columns.numbers(name)[self.rows]
 
     def words(self, name: str) -> NDArray[Any]:
         """A column of the good cells as it is, (n,), None where there is none."""
-        return self.columns.words(name, self.rows)
+        return self.columns.words(name)[self.rows]
 
     @cached_property
     def unmeasured(self) -> bool:
@@ -136,11 +136,6 @@ class Group:
     def stale(self) -> int:
         """How many cells are stale."""
         return len(self.outdated)
-
-    @property
-    def unchecked(self) -> int:
-        """How many cells are unchecked."""
-        return len(self.unknown)
 
     @property
     def count(self) -> str:
@@ -200,7 +195,7 @@ def _group_cells(run: Run, only: str | None) -> list[Group]:
             expected_seeds=frozenset(seeds.values()),
             failures=frozenset(failed.index[failed_rows.get(key, none)].tolist()),
             outdated=frozenset(seeds[cell] for cell in run.stale & seeds.keys()),
-            unknown=frozenset(seeds[cell] for cell in run.unchecked & seeds.keys()),
+            unchecked=len(run.unchecked & seeds.keys()),
             columns=columns,
             rows=np.asarray(rows.get(key, none)),
         )

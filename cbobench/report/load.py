@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,6 +36,7 @@ from cbobench.results.source import Freshness
 LABELS = {"label": "algorithm", "algorithm_label": "algorithm", "problem_label": "problem"}
 MOST_COLUMNS = 60  # columns that an error lists: a reader cannot guess the names of a frame
 VECTORS = ("x", "g", "observed_g", "dual")
+ROUND_KEY = {"cell", "problem", "algorithm", "seed", "t"}  # columns that every row of rounds has
 
 
 def to_column(values: Sequence[Any]) -> pd.Series:
@@ -84,11 +86,10 @@ def find_source_column(name: str, names: list[str]) -> str:
     return LABELS.get(name, name)
 
 
-def extract_entries(table: pa.Table, columns: Iterable[str]) -> pa.Table:
+def extract_entries(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The table with the entries that were asked for (`g_1`: the first of g), without vectors that
     were not.
     """
-    columns = list(columns)
     for name in columns:
         if name not in table.column_names and name not in LABELS:
             vector, _, position = name.rpartition("_")
@@ -256,9 +257,13 @@ class Run:
             for grid in self.record.grids
             for p in grid.problems
         ]
+        return dict(expected) | dict(pair for pair in expected if pair in self.held)
+
+    @cached_property
+    def held(self) -> set[tuple[str, int]]:
+        """Problem (title) and T of the cells that are ok."""
         good = self.cells[self.cells["status"] == "ok"]
-        with_good_cells = {*zip(good["problem"], good["horizon"], strict=True)}
-        return dict(expected) | dict(pair for pair in expected if pair in with_good_cells)
+        return {*zip(good["problem"], good["horizon"], strict=True)}
 
     def titles(self, kind: str, names: Any) -> list[str]:
         """Titles of the "problem" or "algorithm" variants that a reader means.
@@ -274,12 +279,11 @@ class Run:
         registered = {t: variant.name for t, variant in self.record.variants(WHAT[kind]).items()}
         titles: list[str] = []
         for word in list_values(names):
-            matches: list[str] = []
-            for reading in ({title: title for title in labels}, labels, registered):
-                matches = matches or [t for t, spelling in reading.items() if spelling == word]
-            if not matches:
+            readings = {title: title for title in labels}, labels, registered
+            matches = [[t for t, name in names.items() if name == word] for names in readings]
+            if not any(matches):
                 raise unknown(kind, word, {*labels.values(), *registered.values()})
-            titles += matches
+            titles += next(filter(None, matches))
         return titles
 
     def select(self, **filters: Any) -> pd.DataFrame:
@@ -333,49 +337,43 @@ class Run:
         """
         names = list_kept() if self.is_thinned else schema("rounds").names
         inputs = self._input_columns({*names, *LABELS}) if "action" in names else {}
-        file_columns, helpers = None, list[str]()
-        if columns is not None:
-            columns = words_of("columns", columns)
-            inputs = {name: by_problem for name, by_problem in inputs.items() if name in columns}
-            columns = [name for name in columns if name not in inputs]
-            helpers = [name for name in ("action", "x") if inputs and name not in columns]
-            sources = {name: find_source_column(name, names) for name in (*columns, *helpers)}
-            file_columns = [
-                n
-                for n in names
-                if n in {*sources.values(), "cell", "problem", "algorithm", "seed", "t"}
-            ]
-            columns = [*columns, *helpers]
         cells = self.select(**filters)
+        problems = {*cells["problem"]}
         if columns is None:
-            inputs = {
-                name: by_problem
-                for name, by_problem in inputs.items()
-                if by_problem.keys() & {*cells["problem"]}
-            }
+            played = [name for name, by_problem in inputs.items() if by_problem.keys() & problems]
+            columns = [*names, *played]
+        else:
+            columns = words_of("columns", columns)
+        # An input is read of the action, which goes again where nobody asked for it.
+        inputs = {name: by_problem for name, by_problem in inputs.items() if name in columns}
+        helpers = [name for name in ("action", "x") if inputs and name not in columns]
+        columns = [*(name for name in columns if name not in inputs), *helpers]
+        sources = {find_source_column(name, names) for name in columns}
+        file_columns = [name for name in names if name in sources | ROUND_KEY]
+
         tasks = self.played.by_task(cells.loc[cells["status"] == "ok", "cell"])
         order = {cell: position for position, cell in enumerate(self.cells["cell"])}
         parts: list[tuple[int, pa.Table]] = []
         for task, task_cells in tasks.items():
-            parts += sort_by_cell(
-                pa.concat_tables(task.rounds(file_columns or names, task_cells)),
-                order,
-            )
-        empty = schema("rounds").empty_table().select(file_columns or names)
+            table = pa.concat_tables(task.rounds(file_columns, task_cells))
+            parts += sort_by_cell(table, order)
+        empty = schema("rounds").empty_table().select(file_columns)
         joined = pa.concat_tables(
             [table for _, table in sorted(parts, key=lambda part: part[0])] or [empty]
         )
         # The joined table holds the rows; without this they would be in memory twice while a frame
         # is made.
         parts.clear()
-        coordinates = [name for name in columns or () if re.fullmatch(r"x_\d+", name)]
+        coordinates = [name for name in columns if re.fullmatch(r"x_\d+", name)]
         if coordinates and len(joined) and joined["x"].null_count == len(joined):
             labels = self.record.labels("problems")
-            problems = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
-            numbers = f"the actions of {problems} are numbers without coordinates; take 'action'"
-            raise Misuse(f"column {show(coordinates[0])}: {numbers}")
-        frame = self._name_pairs(joined if columns is None else extract_entries(joined, columns))
-        for name in columns or ():
+            named = ", ".join(show(labels[title]) for title in dict.fromkeys(cells["problem"]))
+            raise Misuse(
+                f"column {show(coordinates[0])}: the actions of {named} are numbers without "
+                "coordinates; take 'action'"
+            )
+        frame = self._name_pairs(extract_entries(joined, columns))
+        for name in columns:
             if name in LABELS:
                 frame[name] = frame[LABELS[name]].map(self.record.labels(WHAT[LABELS[name]]))
         for name, by_problem in inputs.items():
@@ -413,40 +411,31 @@ class Run:
         return t, read_values(self, [metric], problem, algorithm, t)[0]
 
     @cached_property
-    def expected(self) -> pd.DataFrame:
-        """One row per (problem, algorithm, horizon) that was asked for, with the number of cells
-        `expected`.
-        """
-        counts: dict[tuple[str, str, int], int] = {}
-        for pair_cells in self.record.cells.by_pair:
-            key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon
-            counts[key] = counts.get(key, 0) + len(pair_cells)
-        rows = [(*key, count) for key, count in counts.items()]
-        return pd.DataFrame(rows, columns=["problem", "algorithm", "horizon", "expected"])
+    def expected(self) -> Counter[tuple[str, int, str]]:
+        """How many cells were asked for, by titles and T: (problem, T, algorithm)."""
+        counts = Counter[tuple[str, int, str]]()
+        for part in self.record.cells.by_pair:
+            counts[part.pair.problem.title, part.horizon, part.pair.algorithm.title] += len(part)
+        return counts
 
     def expected_of(self, problem: str) -> dict[str, int]:
         """Cells asked for on a problem (its title) at `horizon_of` it, by title of the
         algorithm.
         """
-        horizon = self.horizon_of(problem)
-        rows = self.expected[
-            (self.expected["problem"] == problem) & (self.expected["horizon"] == horizon)
-        ]
+        arena = problem, self.horizon_of(problem)
         return {
-            str(title): int(count)
-            for title, count in zip(rows["algorithm"], rows["expected"], strict=True)
+            algorithm: count
+            for (title, horizon, algorithm), count in self.expected.items()
+            if (title, horizon) == arena
         }
 
     def named(self, kind: str, names: Iterable[str]) -> list[str]:
         """Titles of every "problem" or "algorithm" variant with one of these registered names, in
         the suite's order.
         """
-        registered_names = set(names)
-        return [
-            title
-            for title, variant in self.record.variants(WHAT[kind]).items()
-            if variant.name in registered_names
-        ]
+        wanted = {*names}
+        variants = self.record.variants(WHAT[kind])
+        return [title for title, variant in variants.items() if variant.name in wanted]
 
 
 def open_run(source: RunLike) -> Run:

@@ -111,12 +111,7 @@ class Selection:
     @cached_property
     def available(self) -> list[Metric]:
         """Every quantity that the groups hold."""
-        by_default = [*quantities(self.metrics).values()]
-        return (
-            by_default
-            if self.target is None
-            else [by_default[0], rounds_to_target(self.target), *by_default[1:]]
-        )
+        return self._add_target([*quantities(self.metrics).values()])
 
     @cached_property
     def shown(self) -> list[Metric]:
@@ -128,9 +123,15 @@ class Selection:
         else:
             headline = select_headline(self.run, find_groups(self.run, self.only))
             table_quantities = [self.metrics[quantity.name] for quantity in headline]
-        if self.target is None or rounds_to_target(self.target) in table_quantities:
-            return table_quantities
-        return [*table_quantities[:1], rounds_to_target(self.target), *table_quantities[1:]]
+        return self._add_target(table_quantities)
+
+    def _add_target(self, by_default: list[Metric]) -> list[Metric]:
+        """Some quantities, the rounds to the target after the first of them where there is one."""
+        if self.target is None:
+            return by_default
+        rounds = rounds_to_target(self.target)
+        is_named = rounds in by_default
+        return by_default if is_named else [*by_default[:1], rounds, *by_default[1:]]
 
     @cached_property
     def lacks(self) -> dict[tuple[Arena, str], str]:

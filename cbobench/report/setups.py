@@ -79,8 +79,7 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
     """
     latest = {title: run.horizon_of(title) for title in problems}
     labels = {t: label for t, label in run.record.labels("problems").items() if t in latest}
-    good = run.cells[run.cells["status"] == "ok"]
-    held, expected = ({*zip(f["problem"], f["horizon"], strict=True)} for f in (good, run.expected))
+    expected = {(problem, horizon) for problem, horizon, _ in run.expected}
 
     def name(pairs: Iterable[tuple[str, int]]) -> str:
         places = gather((t, label) for p, label in labels.items() for q, t in pairs if p == q)
@@ -89,9 +88,9 @@ def describe_horizons(run: Run, problems: Iterable[str]) -> str:
         return ", ".join(f"{t:,} ({', '.join(places[t])})" for t in sorted(places))
 
     others = []
-    if also := name(held - latest.items()):
+    if also := name(run.held - latest.items()):
         others.append(f"the run also holds T = {also}, not shown")
-    if absent := name(expected - held - latest.items()):
+    if absent := name(expected - run.held - latest.items()):
         others.append(f"no cell of T = {absent} is good")
     suffix = f" ({'; '.join(others)})" if others else ""
     return f"T = {name(latest.items())}{suffix}"

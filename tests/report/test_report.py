@@ -53,7 +53,7 @@ def test_a_run_without_cells_draws_nothing(finished, tmp_path):
 
 def test_curves_are_means_over_seeds(finished):
     run = Run(finished)
-    problem = run.expected["problem"].iloc[0]
+    problem, *_ = next(iter(run.expected))
     at = cbobench.load_rounds(finished, problem=problem, algorithm="ckb-ts").query("t == 17")[
         "regret"
     ]

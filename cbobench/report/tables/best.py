@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse
-from cbobench.report.groups import Group, group_by
+from cbobench.report.groups import Group, gather, group_by
 from cbobench.report.load import Run, RunLike, to_column
 from cbobench.report.quantities import is_in_spreads, read_objective
 from cbobench.report.selection import Selection
@@ -114,18 +114,19 @@ DIGITS = 6  # significant digits of a coordinate, if it is no larger than its si
 ALL_DIGITS = 17  # of a float
 
 
-def name_inputs(inputs: Sequence[Sequence[Any]] | None, action: int, x: Any) -> dict[str, Any]:
+def name_inputs(
+    inputs: Sequence[Sequence[Any]] | None, point: int | tuple[float, ...]
+) -> dict[str, Any]:
     """The inputs of one action by their names.
 
     Args:
         inputs: of its problem (`Variant.inputs`); None if they are not known.
-        action: an index of a finite set, where x is None.
-        x: a point of a box.
+        point: an index of a finite set, or coordinates in a box.
     """
-    if x is not None:
-        names = [name for name, _ in inputs] if inputs else [f"x_{i}" for i in range(1, len(x) + 1)]
-        return dict(zip(names, x, strict=True))
-    return {name: values[action] for name, values in inputs} if inputs else {"action": action}
+    if isinstance(point, int):
+        return {name: values[point] for name, values in inputs} if inputs else {"action": point}
+    names = [name for name, _ in inputs or ()] or [f"x_{i + 1}" for i in range(len(point))]
+    return dict(zip(names, point, strict=True))
 
 
 def describe_configurations(
@@ -186,25 +187,23 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
     variants = run.record.variants("problems")
     for problem, problem_groups in group_by(groups, "problem").items():
         name, zero, unit = read_objective(variants[problem])
-        by_point: dict[Any, list[tuple[Group, float, float]]] = {}
-        for group in problem_groups:
-            for action, x, f, g in zip(*map(group.words, RECOMMENDED), strict=True):
-                if action is not None or x is not None:
-                    point = int(action) if x is None else tuple(x.tolist())
-                    violation = np.nan if g is None else np.maximum(g, 0.0).sum()
-                    by_point.setdefault(point, []).append(
-                        (group, np.nan if f is None else f, violation)
-                    )
+        by_point = gather(
+            (int(action) if x is None else tuple(x.tolist()), (group, f, g))
+            for group in problem_groups
+            for action, x, f, g in zip(*map(group.words, RECOMMENDED), strict=True)
+            if action is not None or x is not None
+        )
         for point, cells in by_point.items():
-            x = point if isinstance(point, tuple) else None
-            methods, values, violations = zip(*cells, strict=True)
+            methods, values, constraints = zip(*cells, strict=True)
+            values = [np.nan if f is None else f for f in values]
+            violations = [np.nan if g is None else np.maximum(g, 0.0).sum() for g in constraints]
             f = float(np.mean(values))
             counts = Counter(group.algorithm_label for group in methods)
             sizes = {group.algorithm_label: group.n for group in methods}
             row = {
                 "problem": problem,
                 "problem_label": methods[0].problem_label,
-                "configuration": name_inputs(variants[problem].inputs, point, x),
+                "configuration": name_inputs(variants[problem].inputs, point),
                 "f": f,
                 "objective": name,
                 "value": zero + unit * f,

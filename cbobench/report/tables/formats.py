@@ -60,19 +60,19 @@ def render(
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
-    table = _clean_table(table)
+    # Before columns are set: what stands for a sign that cannot be shown may be longer.
+    encoding = getattr(sys.stdout, "encoding", None) if style == "table" else None
+    table = _clean_table(table, encoding)
     if style == "markdown":
         return _render_markdown(table)
     if style == "latex":
         return render_latex(table, size or "single", intervals)
-    encoding = getattr(sys.stdout, "encoding", None)  # before columns are set: forms may be longer
-    table = _clean_table(table, encoding)
     width = width or terminal_width()
     table = _fit_width(table, width) if table.weights or table.brief else table
     return encodable(_render_terminal(table, width), encoding)
 
 
-def _clean_table(table: TextTable, encoding: str | None = None) -> TextTable:
+def _clean_table(table: TextTable, encoding: str | None) -> TextTable:
     """The table without control characters, and without what an encoding cannot show."""
 
     def clean(text: str) -> str:
@@ -115,21 +115,25 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
 
 def _measure_width(table: TextTable, text_width: int = WORDS) -> int:
     """How wide the table is in a terminal, with columns of words wrapped at `text_width`."""
-    sizes = []
-    for i, column in enumerate(zip(table.columns, *table.rows, strict=True)):
-        size = max(map(len, star_cells(column)))
-        sizes.append(min(size, text_width) if i < table.left else size)
-    if table.folded:  # only names are two columns further in, their heading is not
-        indented = max((len(row[1]) + 2 for row in table.rows), default=0)
-        sizes[:2] = [max(len(table.columns[1]), min(indented, text_width))]
-    return sum(size + 2 for size in sizes) + 1
+    sizes = [max(map(len, column)) for column in _list_columns(table)]
+    left = table.left - table.folded
+    words = [min(size, text_width) for size in sizes[:left]]
+    return sum(size + 2 for size in [*words, *sizes[left:]]) + 1
 
 
-def star_cells(column: Sequence[str]) -> list[str]:
-    """The cells of a column as a terminal shows them, their last digits below one another."""
-    if not any(isinstance(cell, Marked) for cell in column):
-        return [*column]
-    return [mark(cell, cell, "*{}*", "{}*", "{} ") for cell in column]
+def _list_columns(table: TextTable) -> list[list[str]]:
+    """The heading and the cells of each column as a terminal shows them, last digits below one
+    another; without the first where it is folded.
+    """
+    columns = []
+    for name, *cells in zip(table.columns, *table.rows, strict=True):
+        has_marks = any(isinstance(cell, Marked) for cell in cells)
+        plain = "{} " if has_marks else "{}"
+        columns.append([name, *(mark(cell, cell, "*{}*", "{}*", plain) for cell in cells)])
+    if table.folded:
+        heading, *names = columns[1]
+        columns[:2] = [[heading, *(f"  {name}" for name in names)]]
+    return columns
 
 
 def _escape_html(text: str) -> str:
@@ -271,17 +275,15 @@ def _render_terminal(table: TextTable, width: int) -> str:
     """The table in `width` columns, or in as many as those of its columns take that are never left
     out.
     """
-    names, left = [*table.columns], table.left - table.folded
-    columns = [star_cells([row[i] for row in table.rows]) for i in range(len(names))]
-    sections = columns[0]
-    if table.folded:
-        names, columns = names[1:], [[f"  {cell}" for cell in columns[1]], *columns[2:]]
+    columns = _list_columns(table)
+    left = table.left - table.folded
     needed = 0 if table.weights else _measure_width(table, LEAST)
-    titled = [(name, *column) for name, column in zip(names, columns, strict=True)]
-    sizes = choose_sizes(titled, left, max(width, needed))
-    lines = [*lay_out_row(names, sizes, left, -1), " " + "─" * (sum(sizes) + 2 * len(sizes) - 1)]
+    sizes = choose_sizes(columns, left, max(width, needed))
+    heading, *rows = zip(*columns, strict=True)
+    rule = " " + "─" * (sum(sizes) + 2 * len(sizes) - 1)
+    lines = [*lay_out_row(heading, sizes, left, -1), rule]
     previous = None
-    for section, row in zip(sections, zip(*columns, strict=True), strict=True):
+    for (section, *_), row in zip(table.rows, rows, strict=True):
         # What several rows share is said once: above them, or beside the first one.
         if section != previous and table.folded:
             lines += [f"  {part}" for part in textwrap.wrap(section, width - 2)]

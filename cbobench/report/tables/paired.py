@@ -9,6 +9,7 @@ have; how many is said.
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -163,8 +164,8 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     A method whose seeds are too few for any of its comparisons to come out is not marked: nothing
     is known of it.
     """
-    best: dict[str, set[Group]] = {quantity.name: set() for quantity in quantities}
-    unbeaten: dict[str, set[Group]] = {quantity.name: set() for quantity in quantities}
+    best = defaultdict[str, set[Group]](set)
+    unbeaten = defaultdict[str, set[Group]](set)
     undecidable = 0
     for quantity in quantities:
         for arena_groups in group_by_arena(groups) if quantity.better else ():
@@ -194,7 +195,7 @@ def describe_winners(selection: Selection) -> str:
     if quantity.better is None or len(problems) < len(selection.arenas):
         return ""
     winners: list[tuple[str, str]] = []
-    told = missed = False
+    is_told = is_missed = False
     for arena_groups in selection.arenas:
         # It takes part with a value, or with good cells that never got to one.
         rivals = [
@@ -205,18 +206,18 @@ def describe_winners(selection: Selection) -> str:
         if (arena_groups[0].arena, quantity.name) in selection.lacks or len(rivals) < 2:
             continue
         winner, could_be_told = find_winner(*_compare_rivals(rivals, quantity))
-        told |= could_be_told
+        is_told |= could_be_told
         if winner is None:
-            missed = True
+            is_missed = True
         else:
             winners.append((rivals[winner].algorithm_label, rivals[winner].problem_label))
-    if not told:
+    if not is_told:
         return ""
     if not winners:
         return f"{quantity.symbol}: {NO_WINNER}"
     named = [f"{label} is best on {list_names(on)}" for label, on in gather(winners).items()]
     line = f"{quantity.symbol}: {'; '.join(named)} (every other method is significantly worse)"
-    return f"{line}; elsewhere {NO_WINNER}" if missed else line
+    return f"{line}; elsewhere {NO_WINNER}" if is_missed else line
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import describe_need, refuse_untestable
-from cbobench.report.tables.table import BEST, Best, Marked, TextTable, format_number
+from cbobench.report.tables.table import BEST, Marked, TextTable, format_number, mark_cell
 from cbobench.stats import paired_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
@@ -51,48 +51,50 @@ def rank_algorithms(selection: Selection) -> Comparison:
         arena_groups[0].arena: _find_shared_seeds(arena_groups)
         for arena_groups in group_by_arena(ranked)
     }
-    rows: list[dict[str, Any]] = []
-    cells: dict[str, list[str]] = {algorithm: [label] for algorithm, label in labels.items()}
+    parts: list[pd.DataFrame] = []
+    columns: dict[str, Sequence[str]] = {"algorithm": [*labels.values()]}
     counts, undecidable = [], []
     for quantity in selection.shown:
+        better = quantity.better or "lower"
         blocks, without = _compute_medians(selection, ranked, quantity, seeds)
+        average = stats.average_ranks(blocks, better)
+        beaten, is_judged = find_beaten(*compare_sides(stats.ranks(blocks, better).T))
         expected = len(blocks) + len(without)
-        average = stats.average_ranks(blocks, quantity.better or "lower")
-        beaten, is_judged = find_beaten(
-            *compare_sides(stats.ranks(blocks, quantity.better or "lower").T)
-        )
         count = f"{quantity.symbol} {len(blocks)}"
-        counts.append(f"{count}/{expected}" + f" (not on {list_names(without)})" * bool(without))
+        lacking = f" (not on {list_names(without)})" if without else ""
+        counts.append(f"{count}/{expected}{lacking}")
+
+        # Where too few problems could tell, nothing is known of any method.
         is_decidable = bool(is_judged.all())
         if not is_decidable:
             undecidable.append(count)
-        best = is_decidable and average == min(average[~beaten], default=np.nan)
-        for algorithm, rank, lost, is_best in zip(
-            labels, average, beaten, best & ~beaten, strict=True
-        ):
-            row = {
+        is_unbeaten = ~beaten & is_decidable
+        is_best = is_unbeaten & (average == min(average[~beaten], default=np.nan))
+        part = pd.DataFrame(
+            {
                 "metric": quantity.name,
-                "algorithm": algorithm,
-                "algorithm_label": labels[algorithm],
-                "rank": rank,
+                "algorithm": [*labels],
+                "algorithm_label": columns["algorithm"],
+                "rank": average,
                 "blocks": len(blocks),
                 "expected": expected,
                 "friedman_p": stats.friedman(blocks)[1],
-                "beaten": bool(lost) if is_decidable else None,
-                "best": bool(is_best),
+                "beaten": beaten if is_decidable else None,
+                "best": is_best,
             }
-            rows.append(row)
-            mark = Best if is_best else Marked if row["beaten"] is False else str
-            cells[algorithm].append(mark(format_number(rank)))
+        )
+        parts.append(part)
+        texts = map(format_number, average)
+        columns[quantity.symbol] = [*map(mark_cell, texts, is_best, is_unbeaten)]
     # The table is by the rank in its first metric; NaN is last.
-    first = np.argsort([row["rank"] for row in rows[: len(labels)]], kind="stable")
-    table_rows = [[*cells.values()][i] for i in first]
+    rows = [*zip(*columns.values(), strict=True)]
+    table_rows = [rows[i] for i in np.argsort(parts[0]["rank"].to_numpy(), kind="stable")]
     note = (
         "average rank over problems by the median over seeds (a failed one is worse than any "
         "value), 1 is best; "
         f"problems on which all algorithms have a value, of those asked for: {', '.join(counts)}"
     )
-    if any(isinstance(cell, Marked) for row in table_rows for cell in row):
+    if any(isinstance(cell, Marked) for row in rows for cell in row):
         note += f"; {BEST}; * no method is significantly better (Wilcoxon by problem, Holm, 5 %)"
     if undecidable:
         need = describe_need(len(labels) - 1, "of a method", sides=1, unit="problems")
@@ -106,12 +108,16 @@ def rank_algorithms(selection: Selection) -> Comparison:
         note += f"\nby the {span} seeds that all algorithms were asked for, of up to {asked}"
     if gaps:
         note += f"\nleft out, as they lack good cells on some problems: {gaps}"
-    columns = ["algorithm", *(quantity.symbol for quantity in selection.shown)]
-    title, weights = f"{selection.title}: ranks", [0, *range(len(columns) - 1)]
-    table = TextTable(columns, table_rows, title, note, left=1, weights=weights).with_note(
-        collect_notes(selection, groups)
+    table = TextTable(
+        columns=[*columns],
+        rows=table_rows,
+        title=f"{selection.title}: ranks",
+        note=note,
+        left=1,
+        weights=[*range(len(columns))],
     )
-    return Comparison(pd.DataFrame(rows), table, unplayable=selection.unplayable)
+    table = table.with_note(collect_notes(selection, groups))
+    return Comparison(pd.concat(parts, ignore_index=True), table, unplayable=selection.unplayable)
 
 
 def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:

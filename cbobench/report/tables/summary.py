@@ -26,14 +26,13 @@ from cbobench.report.tables.paired import (
 )
 from cbobench.report.tables.table import (
     BEST,
-    Best,
-    Marked,
     TextTable,
     describe_median_interval,
     find_gap,
     format_beside,
     format_interval,
     format_number,
+    mark_cell,
 )
 from cbobench.stats.intervals import interval
 from cbobench.words import count_noun
@@ -177,7 +176,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     frame = summarise_groups(groups, selection.available)
     # Methods that were set up unlike are listed, and not judged.
     is_fair = not (selection.setups and selection.is_union)
-    marks = mark_best(groups, quantities if is_fair else [])
+    marks = mark_best(groups if is_fair else [], quantities)
     columns = _tabulate_keys(groups, selection.by)
     prefixes = ("n", *(quantity.name for quantity in quantities))
     rows = frame[[name for name in frame if str(name).startswith(prefixes)]].to_dict("records")
@@ -187,6 +186,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
         # Digits have to show the smallest difference between the values of a problem.
         gaps = frame.groupby("problem_label")[f"{quantity.name}_median"].transform(find_gap)
         brief.insert(0, len(columns))
+        best, unbeaten = marks.best[quantity.name], marks.unbeaten[quantity.name]
         cells: list[str] = []
         columns[quantity.symbol] = cells
         for group, row, gap in zip(groups, rows, gaps, strict=True):
@@ -195,7 +195,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
             else:
                 has_lost |= quantity.censored and bool(_count_defined(row, quantity))
                 text = _format_median(row, quantity, gap)
-                cells.append(_mark_cell(text, group, marks, quantity))
+                cells.append(mark_cell(text, group in best, group in unbeaten))
         if means and quantity.better is not None:
             columns[quantity.symbol + MEAN] = [
                 _format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)
@@ -243,12 +243,6 @@ def _tabulate_keys(groups: Sequence[Group], by: str) -> dict[str, list[str]]:
     keys = {word: [getattr(group, f"{word}_label") for group in groups] for word in words}
     others = {"T": [f"{g.horizon:,}" for g in groups], "n": [g.count for g in groups]}
     return keys | {name: column for name, column in others.items() if len({*column}) > 1}
-
-
-def _mark_cell(cell: str, group: Group, marks: BestMarks, quantity: Metric) -> str:
-    if group in marks.best.get(quantity.name, ()):
-        return Best(cell)
-    return Marked(cell) if group in marks.unbeaten.get(quantity.name, ()) else cell
 
 
 def _describe_entry(

@@ -81,6 +81,13 @@ class TextTable:
         return self.without(dropped)
 
 
+def mark_cell(text: str, is_best: bool, is_marked: bool) -> str:
+    """A cell that stands out, or has a star, or none."""
+    if is_best:
+        return Best(text)
+    return Marked(text) if is_marked else text
+
+
 def mark(cell: str, text: str, best: str, marked: str, plain: str = "{}") -> str:
     """The text of a cell in the marks of a format, each with {} for it: of `Best`, of other
     `Marked` cells, and of the others.
