@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NoReturn
 
-from cbobench import __version__
-from cbobench.cli import catalogue, completion, maintenance, new, playing, reading
-from cbobench.cli.parser import Commands, GroupedHelp, Parser
+from cbobench.cli.parser import make_parser
 from cbobench.errors import Advice, CbobenchError, mask_secrets, one_line, printable, refuse_strange
 from cbobench.threads import THREAD_VARIABLES, address_space_limit, exit_process
 from cbobench.words import SPELLED
@@ -29,21 +28,6 @@ FRUGAL = {
     "ARROW_IO_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",  # its own reserves a gigabyte, or all that is left
 }
-
-
-def make_parser() -> Parser:
-    """The whole command line."""
-    top = Parser(
-        "cbobench",
-        description="Benchmark suite for constrained Bayesian optimization.",
-        formatter_class=GroupedHelp,
-        allow_abbrev=False,
-    )
-    top.add_argument("--version", action="version", version=f"cbobench {__version__}")
-    commands = Commands(top)
-    for group in (playing, reading, maintenance, new, catalogue, completion):
-        group.add_commands(commands)
-    return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -112,7 +96,8 @@ def _handle(options: Any, command_line: list[str]) -> int:
         CbobenchError: code of the user's did, where no other rule says what becomes of it.
     """
     try:
-        return int(options.handler(options, command_line))
+        do_command = resolve_name(options.handler)
+        return int(do_command(options, command_line))
     except SystemExit as error:
         raise CbobenchError(
             f"{one_line(error)} ended the command; raise an error in its place"

@@ -13,7 +13,6 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cbobench.cli.parser import DATA, PLAIN_OR_JSON, Commands, Parser, argument
 from cbobench.errors import printable, reraise_stop, unknown
 from cbobench.report.tables.formats import render
 from cbobench.report.tables.table import Code, TextTable
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from cbobench.registry import Registry
 
 
-KINDS = ("problems", "algorithms", "suites")
 TITLES = {
     "knows": "must know",
     "kernel": "kernel: auto",
@@ -30,39 +28,6 @@ TITLES = {
     "noise": "default noise on f",
 }
 """What `show` says of a class besides its text."""
-
-
-def add_commands(command: Commands) -> None:
-    """Add what tells of problems, algorithms, suites and data sets."""
-    command(
-        do_list,
-        "list",
-        "list all problems, algorithms or suites",
-        argument("kind", metavar="problems|algorithms|suites", choices=KINDS),
-        argument("--format", choices=("table", "markdown", "json"), default="table"),
-    )
-
-    command(
-        do_show,
-        "show",
-        "show a problem, method, suite or run with its parameters",
-        argument(
-            "name", help="registered, module:Class of your own, a suite's file, or a run or bundle"
-        ),
-        PLAIN_OR_JSON,
-    )
-
-    data = command(do_data, "data", "show where the original data sets are, or fetch them")
-    actions = data.add_subparsers(
-        dest="action", required=True, metavar="ACTION", parser_class=Parser
-    )
-    fetch = actions.add_parser("fetch", help="download original data sets and check their hashes")
-    fetch.add_argument(
-        "names", nargs="*", metavar="NAME", help="such as stocks, measured-p3ht (default: all)"
-    )
-    DATA(fetch)
-    path = actions.add_parser("path", help="print the folder that is searched")
-    DATA(path)
 
 
 def _registry(kind: str) -> Registry:

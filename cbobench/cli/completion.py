@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from cbobench.cli.parser import Commands, argument
+from cbobench.cli.parser import make_parser
 
 HOW = {
     "bash": 'in ~/.bashrc: eval "$(cbobench completion bash)"',
@@ -21,28 +21,19 @@ FILES = {"zsh": "_files", "fish": "(__fish_complete_path (commandline -ct))"}
 OR_FILES = ("suite", "name")  # arguments that take a name or a file
 
 
-def add_commands(command: Commands) -> None:
-    """Add `completion`."""
-    completion = command(
-        do_completion,
-        "completion",
-        "print a script with which a shell completes commands",
-        argument("shell", metavar="bash|zsh|fish", choices=tuple(HOW)),
-    )
-    completion.set_defaults(commands=command)
-
-
 def do_completion(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench completion`."""
     import shtab
 
     names = find_names()
-    for command, parser in options.commands.parsers.items():
+    top = make_parser()
+    commands = next(action for action in top._actions if action.dest == "command")
+    for command, parser in dict(commands.choices or {}).items():
         for action in parser._actions:
             choices = names.get((command, action.dest)) or names.get(("", action.dest))
             _choose_values(action, choices, options.shell)
     print(f"# {HOW[options.shell]}")
-    print(shtab.complete(options.commands.top, options.shell))
+    print(shtab.complete(top, options.shell))
     # files where no name fits: by readline, as no list of words holds every file's name
     if options.shell == "bash":
         print("complete -o default -F _shtab_cbobench cbobench")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import DATA, PLAIN_OR_JSON, RUN, UNDECIDED, Commands, whole_number
+from cbobench.cli.parser import UNDECIDED
 from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 
@@ -20,58 +20,6 @@ if TYPE_CHECKING:
     from cbobench.results.folder import RunFolder
     from cbobench.results.manifest import Manifest
     from cbobench.results.verify import Verification
-
-
-def add_commands(command: Commands) -> None:
-    """Add what checks a run folder, or exports it."""
-    export = command(
-        do_export,
-        "export",
-        "write a run's results into one file to compare with",
-    )
-    RUN(export)
-    export.add_argument(
-        "--out",
-        metavar="FILE",
-        help="path or URI that ends with .zip (default: <folder's name>.zip here)",
-    )
-    export.add_argument(
-        "--rounds",
-        metavar="T",
-        type=whole_number,
-        nargs="+",
-        help="rounds of every curve to keep (default: 10 per decade); the last one always is",
-    )
-
-    verify = command(
-        do_verify,
-        "verify",
-        "find damaged files; --replay: play drawn cells again",
-    )
-    verify.add_argument(
-        "runs",
-        metavar="RUN",
-        nargs="+",
-        help="run folder; with --replay also bundles, paths or URIs",
-    )
-    PLAIN_OR_JSON(verify)
-    verify.add_argument(
-        "--replay",
-        type=whole_number,
-        metavar="K",
-        help="play K drawn cells again and compare them with what is published; exit code 1: one "
-        "differs, 3: some cannot be checked here",
-    )
-    verify.add_argument(
-        "--seed",
-        type=whole_number,
-        metavar="S",
-        help="of the draw (default: a new one, which is said)",
-    )
-    DATA(verify)
-    verify.add_argument(
-        "--imports", action="store_true", help="import the modules of your own that the runs name"
-    )
 
 
 def import_if_asked(options: argparse.Namespace, *runs: str) -> None:

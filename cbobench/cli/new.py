@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbobench.cli.parser import DATA, PLAIN_OR_JSON, Commands, argument
 from cbobench.errors import Misuse, printable, show
 
 ALGORITHM = '''\
@@ -141,44 +140,6 @@ algorithms: [{algorithms}]
 """
 WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
 CLEARED = "\r" + 79 * " " + "\r"  # a line of a terminal as if nothing had been there
-
-
-def add_commands(command: Commands) -> None:
-    """Add what helps to write classes of one's own."""
-    command(
-        do_check,
-        "check",
-        "test a method or problem of yours against the laws",
-        argument(
-            "name",
-            help=(
-                "your class as module:Class, from this folder or Python's path; or a registered "
-                "name"
-            ),
-        ),
-        argument(
-            "--set",
-            metavar="NAME=VALUE",
-            action="append",
-            default=[],
-            help="a parameter (may be repeated)",
-        ),
-        DATA,
-        PLAIN_OR_JSON,
-    )
-
-    command(
-        do_new,
-        "new",
-        "write a small method or problem, and a suite that plays it",
-        argument("kind", metavar="algorithm|problem", choices=("algorithm", "problem")),
-        argument("name", metavar="NAME", help="of the file, such as mine"),
-        argument(
-            "--simulator",
-            action="store_true",
-            help="of a problem: a simulator with unknown optimum, in place of a formula",
-        ),
-    )
 
 
 def do_check(options: argparse.Namespace, arguments: list[str]) -> int:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cbobench import __version__
 from cbobench.errors import Misuse, nearest, show, unknown
 
 UNDECIDED = 3
 """Exit code where nothing can be told: seeds are too few, or cells cannot be checked here."""
-Handler = Callable[[argparse.Namespace, list[str]], int]
-"""What a command does, with its options and the command line; gives the exit code."""
-Argument = Callable[[Any], object]
-"""Adds an argument, or some that exclude each other, to a parser."""
-
+COMMANDS = Path(__file__).with_name("commands.toml")
 GROUPS = {
     "to begin with": ("new", "run", "compare", "figures", "list"),
     "play": ("status", "data", "completion"),
@@ -126,74 +124,62 @@ def replications(text: str) -> int:
     return int(text)
 
 
-def argument(*flags: str, **settings: Any) -> Argument:
-    """An argument of commands, as `add_argument` takes it; several commands may have it."""
-    return lambda parser: parser.add_argument(*flags, **settings)
+ACTIONS = {"once": Once}
+TYPES = {
+    "folder": folder,
+    "horizon": horizon,
+    "number": number,
+    "path": Path,
+    "replications": replications,
+    "whole_number": whole_number,
+}
+"""What `commands.toml` names beyond what argparse knows."""
 
 
-def exclusive(*arguments: Argument) -> Argument:
-    """Arguments of which at most one may be given."""
-
-    def add(parser: Any) -> None:
-        group = parser.add_mutually_exclusive_group()
-        for add_argument in arguments:
-            add_argument(group)
-
-    return add
-
-
-RUN = argument("run", metavar="RUN", help="run folder, path or URI")
-RUNS = argument("runs", metavar="RUN", nargs="+", help="run folders or bundles, paths or URIs")
-DATA = argument("--data", type=Path, metavar="FOLDER", help="folder with the original data sets")
-RUN_OR_BUNDLE = argument("run", metavar="RUN", help="run folder or bundle, path or URI")
-ONLY = argument(
-    "--only", metavar="GLOB", action=Once, help='only matching pairs, "problem/algorithm" or one'
-)
-PLAIN_OR_JSON = argument("--format", choices=("table", "json"), default="table")
-
-
-class Commands:
-    """The commands of a parser, as the modules beside this one add them."""
-
-    def __init__(self, top: Parser) -> None:
-        self.top = top
-        self._commands = top.add_subparsers(
-            dest="command",
-            required=True,
-            metavar="COMMAND",
-            parser_class=Parser,
-            title="commands, of which each has --help",
+def make_parser() -> Parser:
+    """The whole command line, as `commands.toml` states it."""
+    stated = tomllib.loads(COMMANDS.read_text(encoding="utf-8"))
+    top = Parser(
+        "cbobench",
+        description="Benchmark suite for constrained Bayesian optimization.",
+        formatter_class=GroupedHelp,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"cbobench {__version__}")
+    commands = top.add_subparsers(
+        dest="command",
+        required=True,
+        metavar="COMMAND",
+        parser_class=Parser,
+        title="commands, of which each has --help",
+    )
+    for name, command in stated["commands"].items():
+        about = command["about"]
+        parser = commands.add_parser(
+            name,
+            help=about.replace("%", "%%"),  # argparse formats help, and not descriptions
+            description=about,
+            allow_abbrev=False,
         )
-
-    @property
-    def parsers(self) -> dict[str, argparse.ArgumentParser]:
-        """The parsers of the commands that were added so far, by name."""
-        return dict(self._commands.choices or {})
-
-    def __call__(
-        self, handler: Handler, name: str, about: str, *arguments: Argument, imports: bool = False
-    ) -> Parser:
-        """Add a command.
-
-        Args:
-            about: what it does, in a line of the help.
-            arguments: its arguments and options, in the order of the help.
-            imports: whether it has an option to import the modules that its runs name.
-        """
-        escaped = about.replace("%", "%%")  # argparse formats help, and not descriptions
-        parser: Parser = self._commands.add_parser(
-            name, help=escaped, description=about, allow_abbrev=False
-        )
-        parser.set_defaults(handler=handler)
-        if imports:
-            parser.add_argument(
-                "--imports",
-                action="store_true",
-                help=(
-                    "import the modules of your own that the run names, to tell whether their "
-                    "cells are stale"
-                ),
+        parser.set_defaults(handler=command["handler"])
+        _add_arguments(parser, command["arguments"], stated["shared"])
+        if "exclusive" in command:
+            group = parser.add_mutually_exclusive_group()
+            _add_arguments(group, command["exclusive"], stated["shared"])
+        if "actions" in command:
+            actions = parser.add_subparsers(
+                dest="action", required=True, metavar="ACTION", parser_class=Parser
             )
-        for add_argument in arguments:
-            add_argument(parser)
-        return parser
+            for action, own in command["actions"].items():
+                action_parser = actions.add_parser(action, help=own["about"])
+                _add_arguments(action_parser, own["arguments"], stated["shared"])
+    return top
+
+
+def _add_arguments(parser: Any, arguments: dict[str, Any], shared: dict[str, Any]) -> None:
+    """Add arguments to a parser, or to a group of one; what they do not state may be `shared`."""
+    for kind, functions in (("action", ACTIONS), ("type", TYPES)):
+        for name, function in functions.items():
+            parser.register(kind, name, function)
+    for flag, settings in arguments.items():
+        parser.add_argument(flag, **shared.get(flag, {}) | settings)

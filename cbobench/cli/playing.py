@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from cbobench.cli.parser import DATA, ONLY, Commands, whole_number
 from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, part_of
@@ -21,79 +20,6 @@ if TYPE_CHECKING:
     from cbobench.suite.call import Call
     from cbobench.sweep.outcome import Outcome
     from cbobench.sweep.plan import Plan
-
-
-def add_commands(command: Commands) -> None:
-    """Add what plays."""
-    run = command(
-        do_run,
-        "run",
-        "play a suite and print its table; resume or extend a run",
-    )
-    run.add_argument("suite")
-    run.add_argument("--out", metavar="RUN", help="run folder, path or URI (default: runs/<suite>)")
-    run.add_argument(
-        "--seeds", type=whole_number, metavar="N", help="seeds 0..N-1 instead of the suite's"
-    )
-    run.add_argument(
-        "--horizon", type=whole_number, metavar="T", help="rounds instead of the suite's"
-    )
-    ONLY(run)
-    DATA(run)
-    run.add_argument(
-        "--cpus",
-        type=whole_number,
-        metavar="N",
-        help="workers here (default: one per CPU); 0: in this process",
-    )
-    run.add_argument(
-        "--address",
-        metavar="A",
-        help="a Ray cluster instead of this machine, such as host:6379 or auto",
-    )
-    run.add_argument(
-        "--engine",
-        choices=("ray", "processes", "inline"),
-        help=(
-            "where cells are played: Ray, workers here, this process (default: Ray, for up to 64 "
-            "tasks processes)"
-        ),
-    )
-    run.add_argument(
-        "--arithmetic",
-        choices=("portable", "native"),
-        help=(
-            "portable: the same bits on every x86-64 machine (default); native: whatever this "
-            "CPU is built for"
-        ),
-    )
-    run.add_argument(
-        "--ship",
-        action="store_true",
-        help="send the cluster this machine's code, and your own modules",
-    )
-    run.add_argument(
-        "--block",
-        type=whole_number,
-        metavar="N",
-        help="cells per task at most (default: chosen)",
-    )
-    run.add_argument(
-        "--again",
-        choices=("failed", "stale", "damaged"),
-        action="append",
-        default=[],
-        help="play failed cells again, stale ones, which other code played, or those of damaged "
-        "files (may be given several times)",
-    )
-    run.add_argument(
-        "--budget", metavar="B", help="start no new task after this much CPU time, such as 2cpuh"
-    )
-    run.add_argument("--fail-fast", action="store_true", help="stop at the first failed cell")
-    run.add_argument("--no-imports", action="store_true", help="refuse suites that import code")
-    run.add_argument(
-        "--dry-run", action="store_true", help="say what would be played, how long and how large"
-    )
 
 
 def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
