@@ -6,8 +6,8 @@ python -m analysis.papers.reproduction [--render]
 `--render` writes the page from the stored findings and the prose of website/prose/reproduction.md.
 There `[[claim | problem | reading | part]]` stands for a part's value and `[[claim | problem |
 reading]]` for its verdict. `[[whole | claim | words of settings]]` stands for the number of
-settings of maps.csv in which all its parts hold, `[[parts | ...]]` for the share of parts. The
-prose has no numbers of its own.
+settings of maps.csv in which all its parts hold, `[[parts | ...]]` for the share of parts, and
+`[[bound | NAME]]` for a number of cbobench/papers/rules.py. The prose has no numbers of its own.
 """
 
 from __future__ import annotations
@@ -16,16 +16,22 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from cbobench.report.tables.numbers import format_number
 
 from analysis.bundles import bundle_of, digest_of, list_played, read_shards, tabulate_bundles
 from analysis.folders import DOCS, PROSE, PUBLISHED
 from analysis.markdown import tabulate
 from analysis.papers import maps
+from analysis.papers.bundles import (
+    bundle_of,
+    tabulate_bundles,
+)
+from analysis.papers.figures import Stored
+from cbobench.papers import rules
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
-from cbobench.papers.rules import RULES
-from cbobench.report.tables.table import format_number
 
 STORED, PAGE = PUBLISHED / "reproduction.json", DOCS / "reproduction.md"
 TEXT = PROSE / "reproduction.md"
@@ -35,7 +41,6 @@ LETTER, BEST = "letter", "best"
 READINGS = {LETTER: "by the letter", BEST: "as best known"}
 # by the claims' ids
 PAPERS = {"ZJ": "Zhou & Ji (2022)", "SE": "Shi & Eryilmaz (2022)", "GZL": "Guo, Zhu & Liu (2022)"}
-MAPPED = {"whole": maps.count_whole, "parts": maps.share_of_parts}
 Row = dict[str, Any]
 Stored = dict[str, Any]
 LINKED = "../published"  # from the page
@@ -156,10 +161,16 @@ def statements(paper: str, rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rule_table() -> str:
-    """The rules in words."""
-    head = ("rule", "a claim that", "compares", "is reproduced if", "is contradicted if")
-    return tabulate(head, ((name, *rule) for name, rule in RULES.items())) + "\n"
+def write_bound(name: str) -> str:
+    """A number that rules decide by, such as "SIMILAR"."""
+    return f"{vars(rules)[name]:g}"
+
+
+COMPUTED: dict[str, Callable[..., str]] = {
+    "whole": maps.count_whole,
+    "parts": maps.share_of_parts,
+    "bound": write_bound,
+}
 
 
 def fill(text: str, rows: Sequence[Row]) -> str:
@@ -172,8 +183,8 @@ def fill(text: str, rows: Sequence[Row]) -> str:
 
     def value(match: re.Match[str]) -> str:
         words = [word.strip() for word in match[1].split("|")]
-        if words[0] in MAPPED:
-            return MAPPED[words[0]](*words[1:])
+        if words[0] in COMPUTED:
+            return COMPUTED[words[0]](*words[1:])
         id, problem, reading, *part = words
         row = found[id, problem][reading]
         if not part:
@@ -217,7 +228,6 @@ def page(stored: Stored) -> str:
     text += [
         "## Rules\n",
         fill(prose["rules"], rows).strip() + "\n",
-        rule_table(),
         "## Bundles\n",
         fill(prose["bundles"], rows).strip() + "\n",
         tabulate_bundles(read_shards("papers"), LINKED),

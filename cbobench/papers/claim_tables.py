@@ -261,24 +261,19 @@ def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
     words_by_setting = [
         re.sub(r"(?<!\S)(?=R )", "parameter ", text).split(", ") for _, text in settings
     ]
-    shared = [
-        word
-        for word in words_by_setting[0]
-        if all(word in setting_words for setting_words in words_by_setting)
-    ]
-    shared_text = ", ".join(shared)
+    common = set.intersection(*map(set, words_by_setting))
+    shared = ", ".join(word for word in words_by_setting[0] if word in common)
     if len(settings) == 1:
-        return [f"setting: {settings[0][0]}: {shared_text}"]
+        return [f"setting: {settings[0][0]}: {shared}"]
     lines = []
     if shared:
-        lines.append(f"all settings: {shared_text}")
+        lines.append(f"all settings: {shared}")
     for i, ((places, _), setting_words) in enumerate(
         zip(settings, words_by_setting, strict=True), 1
     ):
         line = f"setting {i}: {places}"
-        own_text = ", ".join(word for word in setting_words if word not in shared)
-        if own_text:
-            line += f": {own_text}"
+        if own := ", ".join(word for word in setting_words if word not in common):
+            line += f": {own}"
         lines.append(line)
     return lines
 

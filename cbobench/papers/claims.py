@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from cbobench.errors import show
-from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, list_plays, verdict_of
+from cbobench.papers.evidence import HOLDS, Part, Play, Verdict, judge, verdict_of
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.rng import generator
@@ -72,8 +74,11 @@ class Case:
 
     def of(self, algorithm: str, problem: Variant | None = None) -> list[Play]:
         """The plays of an algorithm (its registered name), in the suite's order."""
-        named = [play for play in self.plays if play.algorithm.name == algorithm]
-        return [play for play in named if problem is None or play.problem is problem]
+        return [
+            play
+            for play in self.plays
+            if play.algorithm.name == algorithm and problem in (None, play.problem)
+        ]
 
     def play_of(self, algorithm: str, problem: Variant) -> Play:
         """The play of an algorithm on a problem."""
@@ -200,7 +205,7 @@ def replicate(claim: Claim, case: Case, draws: int) -> Rates:
     """
     holds = contradicted = 0
     for index in range(draws):
-        parts = judge(claim.test(case.draw(index, claim.trials)))
+        parts = judge([*claim.test(case.draw(index, claim.trials))])
         holds += verdict_of(parts) in HOLDS
         contradicted += any(part.verdict == "contradicted" for part in parts)
     return Rates(holds / draws, contradicted / draws, draws)
@@ -218,30 +223,29 @@ def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> It
         find_cases = _list_cases
         if claim.across:
             find_cases = _pool_runs
-        is_tested = False
-        for case in find_cases(runs, claim):
-            # A case that says nothing, such as one without a complete seed, is no finding.
-            if parts := judge(claim.test(case)):
-                is_tested = True
-                yield _conclude(claim, case, parts, draws)
-        if not is_tested:
-            near = any(_list_problems(run, claim) for run in runs)
+        # A case that says nothing, such as one without a complete seed, is no finding.
+        tested = [
+            _conclude(claim, case, parts, draws)
+            for case in find_cases(runs, claim)
+            if (parts := list(claim.test(case)))
+        ]
+        yield from tested
+        if not tested:
+            near = any(run.named("problem", claim.problems) for run in runs)
             note = f"needs {_find_lack(runs, claim)}"
             yield Finding(claim, "not in these runs", places="", note=note, near=near)
 
 
-def _conclude(claim: Claim, case: Case, parts: list[Part], draws: int) -> Finding:
-    """The finding of a claim's parts in one setting."""
+def _conclude(claim: Claim, case: Case, measured: Sequence[Part], draws: int) -> Finding:
+    """The finding of a claim's parts, as its test gives them, in one setting."""
     rates = None
+    trusted = True
     if draws:
         rates = replicate(claim, case, draws)
         # A rule that contradicts so many replications of our own result says nothing against the
         # paper's.
-        if rates.contradicted > SIGNIFICANT:
-            parts = [
-                replace(part, verdict="cannot tell") if part.verdict == "contradicted" else part
-                for part in parts
-            ]
+        trusted = rates.contradicted <= SIGNIFICANT
+    parts = judge(measured, trusted)
     return Finding(
         claim,
         verdict_of(parts),
@@ -269,16 +273,14 @@ def _find_lack(runs: Sequence[Run], claim: Claim) -> str:
             return f"several {' and '.join(claim.within)}"
         return "other parameters"
     needed = " or ".join(claim.problems)
-    labels = dict.fromkeys(label for run in runs for label in _list_problems(run, claim))
+    labels = dict.fromkeys(
+        run.record.labels("problems")[title]
+        for run in runs
+        for title in run.named("problem", claim.problems)
+    )
     if not labels:
         return needed
     return f"{needed} {claim.kind}, and not {', '.join(map(show, labels))}"
-
-
-def _list_problems(run: Run, claim: Claim) -> list[str]:
-    """Labels of a run's problems of the claim's names, whatever their kind."""
-    labels = run.record.labels("problems")
-    return [labels[title] for title in run.named("problem", claim.problems)]
 
 
 def _select_problems(run: Run, claim: Claim) -> list[Variant]:
@@ -287,8 +289,26 @@ def _select_problems(run: Run, claim: Claim) -> list[Variant]:
 
 
 def _select_plays(run: Run, claim: Claim) -> list[Play]:
+    """A claim's plays in a run, in the suite's order, where a cell was asked for."""
     names = {*claim.algorithms, *claim.optional}
-    return list_plays(run, _select_problems(run, claim), names)
+    labels = run.record.labels("algorithms")
+    places = run.record.labels("problems")
+    plays = []
+    for problem in _select_problems(run, claim):
+        expected = run.expected_of(problem.title)
+        for algorithm in run.record.variants("algorithms").values():
+            if algorithm.name in names and algorithm.title in expected:
+                play = Play(
+                    run=run,
+                    problem=problem,
+                    algorithm=algorithm,
+                    label=labels[algorithm.title],
+                    place=places[problem.title],
+                    horizon=run.horizon_of(problem.title),
+                    expected=expected[algorithm.title],
+                )
+                plays.append(play)
+    return plays
 
 
 def _list_cases(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
@@ -370,7 +390,7 @@ def format_value(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def count_differences(a: Mapping[str, str], b: Mapping[str, str]) -> int:
+def count_differences(a: Mapping[Any, str], b: Mapping[Any, str]) -> int:
     """The number of parameters that both have and differ in."""
     return sum(a[p] != b[p] for p in a.keys() & b.keys())
 
@@ -385,7 +405,7 @@ class _Kind:
     """
 
     name: str
-    shared: Mapping[str, str]
+    shared: Mapping[Any, str]
     departs: bool
     variants: list[Variant]
 
@@ -402,30 +422,31 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
     named: dict[str, list[Variant]] = {}
     for variant in variants:
         named.setdefault(variant.name, []).append(variant)
-    vary = {name: _list_varying(same, within) for name, same in named.items()}
-    counts = Counter(itertools.chain(*vary.values()))
+    tables = {name: _tabulate_varying(same, within) for name, same in named.items()}
+    counts = Counter(itertools.chain(*tables.values()))
 
     # A choice is made among kinds, as what differs `within` alone is compared in one test.
-    kinds: dict[str, dict[str, _Kind]] = {name: {} for name in named}
-    for variant in variants:
-        values = {p: format_value(variant.values.get(p)) for p in vary[variant.name]}
-        shared = {p: value for p, value in values.items() if counts[p] > 1}
-        known = kinds[variant.name]
-        departs = any(kind.shared == shared for kind in known.values())
-        kind = _Kind(variant.name, shared, departs, [])
-        known.setdefault(format_value(values), kind).variants.append(variant)
+    kinds: dict[str, dict[str, _Kind]] = {}
+    for name, table in tables.items():
+        known = kinds.setdefault(name, {})
+        for variant, values in zip(named[name], table.to_dict("records"), strict=True):
+            shared = {p: value for p, value in values.items() if counts[p] > 1}
+            departs = any(kind.shared == shared for kind in known.values())
+            kind = _Kind(name, shared, departs, [])
+            known.setdefault(format_value(values), kind).variants.append(variant)
 
     # A parameter that one name alone varies is changed for one name at a time: all combinations of
     # all names would be a product of settings that no paper has. One name after the other, as the
     # product of all would be long.
     combinations: list[list[_Kind]] = [[]]
     for same in kinds.values():
-        combinations = [
-            [*chosen, kind]
-            for chosen in combinations
-            for kind in same.values()
-            if _go_together(chosen, kind)
-        ]
+        extended = []
+        for chosen, kind in itertools.product(combinations, same.values()):
+            departures = sum(one.departs for one in (*chosen, kind))
+            agrees = not any(count_differences(one.shared, kind.shared) for one in chosen)
+            if agrees and departures <= 1:
+                extended.append([*chosen, kind])
+        combinations = extended
 
     # A kind whose shared value no other name has would be in no choice, and its plays would be
     # tested by nothing.
@@ -440,20 +461,8 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
         yield [variant for kind in chosen for variant in kind.variants]
 
 
-def _list_varying(variants: Sequence[Variant], within: Sequence[str]) -> list[str]:
-    """Names of the parameters in which some variants of one name differ."""
-    names = dict.fromkeys(name for variant in variants for name in variant.values)
-    return [
-        name
-        for name in names
-        if name not in within
-        and len({format_value(variant.values.get(name)) for variant in variants}) > 1
-    ]
-
-
-def _go_together(chosen: Sequence[_Kind], last: _Kind) -> bool:
-    """Whether a kind agrees with all before, and at most one of them departs."""
-    departures = sum(kind.departs for kind in (*chosen, last))
-    return departures <= 1 and not any(
-        count_differences(kind.shared, last.shared) for kind in chosen
-    )
+def _tabulate_varying(variants: Sequence[Variant], within: Sequence[str]) -> pd.DataFrame:
+    """The parameters in which variants of one name differ, in words: a row for each variant."""
+    values = pd.DataFrame([variant.values for variant in variants], dtype=object)
+    table = values.drop(columns=[*within], errors="ignore").map(format_value)
+    return table.loc[:, table.nunique() > 1]

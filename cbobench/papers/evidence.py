@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -77,8 +77,12 @@ class Play:
             )
         return last, self._draw(curve.T[last].dropna())
 
-    def average(self, metric: str, t: float) -> pd.Series:
-        """The metric over the rounds up to the last recorded one of these, by seed."""
+    def average(self, metric: str, t: float | None) -> pd.Series:
+        """The metric over the rounds up to the last recorded one of these, by seed; at T without
+        a round.
+        """
+        if t is None:
+            return self.final(metric)
         rounds, values = self.at(metric, t)
         return values / rounds
 
@@ -102,36 +106,12 @@ def _curve(run: Run, metric: str, problem: str, algorithm: str) -> pd.DataFrame:
     return pd.DataFrame(values, t, seeds).sort_index(axis=1)
 
 
-def list_plays(run: Run, problems: Iterable[Variant], names: Collection[str]) -> list[Play]:
-    """The plays of some algorithms (registered names) on some problems, in the suite's order, where
-    a cell was asked for.
-    """
-    labels = run.record.labels("algorithms")
-    places = run.record.labels("problems")
-    plays = []
-    for problem in problems:
-        expected = run.expected_of(problem.title)
-        for algorithm in run.record.variants("algorithms").values():
-            if algorithm.name in names and algorithm.title in expected:
-                play = Play(
-                    run=run,
-                    problem=problem,
-                    algorithm=algorithm,
-                    label=labels[algorithm.title],
-                    place=places[problem.title],
-                    horizon=run.horizon_of(problem.title),
-                    expected=expected[algorithm.title],
-                )
-                plays.append(play)
-    return plays
-
-
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One measured part of a claim; what a rule has not decided cannot be told.
 
     Attributes:
-        rule: the name of its rule (`cbobench.papers.rules.RULES`).
+        rule: the name of its rule, as docs/reproduction.md has it.
         what: the quantity, with the methods' labels.
         paper: what the claim says of it.
         verdict: "reproduced", "stronger than claimed", "contradicted" or "cannot tell".
@@ -182,18 +162,17 @@ class Part:
         return replace(self, verdict=verdict, value=value, low=low, high=high, p=p, needed=needed)
 
 
-def judge(parts: Iterable[Part]) -> list[Part]:
+def judge(parts: Sequence[Part], trusted: bool = True) -> list[Part]:
     """Adjust p by Holm over all parts: a contradiction that is no longer significant becomes
-    "cannot tell".
+    "cannot tell", as does every one where the rule is not `trusted`.
 
     All parts together make a claim, so that each is held to 5 %; but any one contradicts it, which
     needs adjustment.
     """
-    part_list = list(parts)
     judged = []
-    for part, p in zip(part_list, holm([part.p for part in part_list]), strict=True):
+    for part, p in zip(parts, holm([part.p for part in parts]), strict=True):
         verdict = part.verdict
-        if verdict == "contradicted" and p >= SIGNIFICANT:
+        if verdict == "contradicted" and (p >= SIGNIFICANT or not trusted):
             verdict = "cannot tell"
         judged.append(replace(part, p=float(p), verdict=verdict))
     return judged
@@ -221,12 +200,12 @@ def count_seeds_needed(n: int, value: float, low: float, high: float, *bounds: f
     The half-width of a 95 % interval shrinks like 1/√n; the distance must be 2.8 standard errors
     instead of 1.96.
     """
-    distance = min((abs(value - bound) for bound in bounds), default=math.inf)
-    half = (high - low) / 2
-    is_known = math.isfinite(half) and math.isfinite(distance)
-    if n < 2 or not is_known or distance == 0:
+    distance = min((abs(value - bound) for bound in bounds), default=0.0)
+    if n < 2 or distance == 0:
         return math.inf
+    half = (high - low) / 2
     needed = n * (half / distance * 2.8 / 1.96) ** 2
-    if needed > MOST_SEEDS:
+    is_few = needed <= MOST_SEEDS  # NaN is not
+    if not is_few:
         return math.inf
     return float(max(n + 1, math.ceil(needed)))

@@ -1,5 +1,5 @@
-"""The rules that claims are tested by, one function each. `RULES` says them in words, for the
-pages.
+"""The rules that claims are tested by, one function each. A part's `rule` is the name under which
+docs/reproduction.md says it in words.
 
 Every rule compares two samples: ours, and the paper's trials, of which only a mean, an order or a
 picture is known. In a simulated replication (`cbobench.papers.claims.replicate`) the paper's trials
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,72 +42,6 @@ SIDES = {False: "below", True: "above"}
 SIGNS = {False: "<", True: ">"}
 
 
-class Rule(NamedTuple):
-    """A rule in words."""
-
-    statement: str
-    quantity: str
-    reproduced: str
-    contradicted: str
-
-
-RULES = {
-    "order": Rule(
-        "A is below B",
-        "mean of A − B over the seeds that both have, with its 95 % interval; Wilcoxon's "
-        "signed-rank test",
-        "the interval lies below 0, and p < 5 %",
-        "the interval lies above 0, p < 5 % after Holm, and no few seeds carry the mean",
-    ),
-    "similar": Rule(
-        "A is similar to B",
-        f"ratio of the means, bootstrapped in pairs; similar is from 1/{SIMILAR:g} to {SIMILAR:g}",
-        "the interval lies in that range; stronger if it lies below",
-        "the interval lies above it, and no few seeds carry a mean",
-    ),
-    "not worse": Rule(
-        "A is better than B or similar",
-        "the same ratio",
-        f"the interval lies below {SIMILAR:g}",
-        f"the interval lies above {SIMILAR:g}, and no few seeds carry a mean",
-    ),
-    "number": Rule(
-        "a mean is a number",
-        "our mean beside the paper's; a bootstrap test that both are means of one law, over n of "
-        "ours and the "
-        "paper's number of trials",
-        f"our mean lies within a factor of {SIMILAR:g} or a round of the paper's, or of {FAR:g} "
-        "if the test accepts; "
-        f"of fewer than {ENOUGH} seeds the interval must lie there",
-        f"our interval lies beyond a factor of {FAR:g} and a round, and the test rejects (p < 5 "
-        "% after Holm); of "
-        f"fewer than {ENOUGH} seeds no few may carry the mean; on the better side it is stronger",
-    ),
-    "at most": Rule(
-        "a mean is at most a number", "as for a number", "as for a number, or below it", "the same"
-    ),
-    "always": Rule(
-        "a quantity is 0 in all trials",
-        "our share of seeds at 0 beside the paper's: Fisher's exact test",
-        f"the test accepts, and the share's 95 % interval lies above {MOSTLY:g}",
-        "the test rejects (p < 5 % after Holm)",
-    ),
-    "growth": Rule(
-        "an average tends to 0, or stays",
-        "e in t^e, as the mean sum grows from T/4 to T; bootstrapped",
-        f"tends to 0: the interval lies below {LINEAR:g}; stays: above. From {LINEAR:g} to 1 a "
-        "sum is almost linear",
-        "the interval lies on the other side (p < 5 % after Holm)",
-    ),
-    "cost": Rule(
-        "cost grows like a power of the size",
-        "least-squares slope of the log median on the log size, Student's interval",
-        f"the interval lies on the claim's side of {CURVED:g}",
-        "it lies on the other side",
-    ),
-}
-
-
 def _symbol(column: str) -> str:
     if column in METRICS:
         return METRICS[column].symbol
@@ -138,8 +71,6 @@ def _pair(first: pd.Series, second: pd.Series) -> Array:
 
 
 def _read_pairs(metric: str, a: Play, b: Play, t: float | None = None) -> Array:
-    if t is None:
-        return _pair(a.final(metric), b.final(metric))
     return _pair(a.average(metric, t), b.average(metric, t))
 
 
@@ -184,7 +115,7 @@ def similar(metric: str, a: Play, b: Play, or_better: bool = False) -> Part:
     if a.paper and b.paper:
         ours, theirs = _read_pairs(metric, a.paper, b.paper).sum(axis=0)
         if theirs > 0:
-            claimed = int(np.searchsorted(bounds, ours / theirs))
+            claimed = np.searchsorted(bounds, ours / theirs)
     pairs = _read_pairs(metric, a, b)
     part = Part(
         rule=rule,
@@ -212,7 +143,7 @@ def similar(metric: str, a: Play, b: Play, or_better: bool = False) -> Part:
         elif not any(map(is_carried_by_few, pairs.T)):
             verdict = "contradicted"
             p = _tail(np.searchsorted(bounds, drawn) <= claimed)
-    ratio = float(pairs[:, 0].mean() / pairs[:, 1].mean())
+    ratio = pairs[:, 0].mean() / pairs[:, 1].mean()
     return part.decide(verdict, ratio, low, high, *bounds, p=p, scale=math.log)
 
 
@@ -230,7 +161,7 @@ def number(metric: str, play: Play, paper: float, at_most: bool = False) -> Part
         if METRICS[metric].is_count:
             unit = ROUND
     if play.paper:
-        paper = float(play.paper.final(metric).mean())
+        paper = play.paper.final(metric).mean()
     near = [paper / SIMILAR - unit, paper * SIMILAR + unit]
     far = [paper / FAR - unit, paper * FAR + unit]
     rule = "number"
@@ -240,7 +171,7 @@ def number(metric: str, play: Play, paper: float, at_most: bool = False) -> Part
         rule = "at most"
         said = f"≤ {paper:g}"
     values = play.final(metric)
-    mean = float(values.mean())
+    mean = values.mean()
     part = Part(
         rule=rule,
         what=f"{_symbol(metric)} of {play.label}",
@@ -294,10 +225,10 @@ def never(metric: str, play: Play) -> Part:
         return part
     share = 1.0
     if play.paper:
-        share = float((play.paper.final(metric) == 0).mean())
+        share = (play.paper.final(metric) == 0).mean()
     zeros = int((values == 0).sum())
     theirs = round(share * TRIALS)
-    p = float(fisher_exact([[zeros, n - zeros], [theirs, TRIALS - theirs]]).pvalue)
+    p = fisher_exact([[zeros, n - zeros], [theirs, TRIALS - theirs]]).pvalue
     low, high = proportion(zeros, n)
     verdict: Verdict = "cannot tell"
     if p < SIGNIFICANT:
@@ -335,11 +266,8 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
         return part
     drawn = _grow(_resamples(part.n) @ sums, start, end)
     low, high = percentiles(drawn, part.n)
-    is_claimed = drawn < LINEAR
-    if stays:
-        is_claimed = drawn > LINEAR
     verdict = tell_side(low, high, LINEAR, above=stays)
-    return part.decide(verdict, value, low, high, LINEAR, p=_tail(is_claimed))
+    return part.decide(verdict, value, low, high, LINEAR, p=_tail((drawn > LINEAR) == stays))
 
 
 def _grow(sums: Array, start: int, end: int) -> Array:
@@ -369,15 +297,13 @@ def power(column: str, points: Sequence[tuple[float, Play]], above: bool = False
         n=min(map(len, cells)),
         expected=max(map(len, cells)),
     )
-    sizes = np.array([x for x, _ in points])
-    medians = np.array([values.median() for values in cells])
-    is_known = medians > 0
-    degrees = int(is_known.sum()) - 2
-    if degrees < 1:
+    medians = pd.Series([values.median() for values in cells], index=[x for x, _ in points])
+    known = medians[medians > 0]
+    if len(known) < 3:
         return part
-    line = linregress(np.log(sizes[is_known]), np.log(medians[is_known]))
-    half = float(stdtrit(degrees, 0.975) * line.stderr)
-    slope = float(line.slope)
+    line = linregress(np.log(known.index), np.log(known))
+    half = stdtrit(len(known) - 2, 0.975) * line.stderr
+    slope = line.slope
     verdict = tell_side(slope - half, slope + half, CURVED, above)
     return part.decide(verdict, slope, slope - half, slope + half)  # no number of seeds would tell
 
