@@ -19,19 +19,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from cbobench.report.tables.numbers import format_number
-
 from analysis.bundles import bundle_of, digest_of, list_played, read_shards, tabulate_bundles
 from analysis.folders import DOCS, PROSE, PUBLISHED
 from analysis.markdown import tabulate
 from analysis.papers import maps
-from analysis.papers.bundles import (
-    bundle_of,
-    tabulate_bundles,
-)
-from analysis.papers.figures import Stored
 from cbobench.papers import rules
 from cbobench.papers.claim_tables import as_record, claims_of, count_verdicts, evaluate
+from cbobench.report.tables.table import format_number
 
 STORED, PAGE = PUBLISHED / "reproduction.json", DOCS / "reproduction.md"
 TEXT = PROSE / "reproduction.md"

@@ -194,8 +194,8 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
             if action is not None or x is not None
         )
         for point, cells in by_point.items():
-            methods, values, constraints = zip(*cells, strict=True)
-            values = [np.nan if f is None else f for f in values]
+            methods, rewards, constraints = zip(*cells, strict=True)
+            values = [np.nan if f is None else f for f in rewards]
             violations = [np.nan if g is None else np.maximum(g, 0.0).sum() for g in constraints]
             f = float(np.mean(values))
             counts = Counter(group.algorithm_label for group in methods)
