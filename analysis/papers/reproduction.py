@@ -238,7 +238,7 @@ def measured(names: Sequence[str], draws: int = DRAWS) -> Stored:
     bundles = {name: bundle_of(name) for name in names}
     found, left_out = evaluate([*map(str, bundles.values())], claims_of(), draws)
     if left_out:
-        print(left_out)
+        print(f"left out, without a good cell: {left_out}")
     return {
         "bundles": {name: digest_of(bundle) for name, bundle in bundles.items()},
         "rows": [as_record(one) for one in found],

@@ -130,7 +130,7 @@ def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     brief = not (options.long or options.parts or options.replicate)
     print(render_findings(findings, options.format, options.parts, brief=brief))
     if left_out:
-        print(printable(left_out), file=sys.stderr)
+        print(f"left out, without a good cell yet: {printable(left_out)}", file=sys.stderr)
     if not options.strict:
         return 0
     # A claim that was asked for and is not tested is no success, nor is a test of none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
@@ -12,7 +13,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from cbobench.errors import CbobenchError, Misuse, one_line, reraise_stop, unknown
-from cbobench.papers.claims import Claim, Finding, findings
+from cbobench.papers.claims import Claim, Finding, check_claim
 from cbobench.papers.evidence import Part, Verdict
 from cbobench.report.figures.figures import find_recipes
 from cbobench.report.load import Run
@@ -75,8 +76,8 @@ def evaluate(
         draws: simulated replications per finding.
 
     Returns:
-        What was found, and a message about runs that are left out because they have no good cell
-        ("" for none).
+        What was found, and the names of runs that are left out because they have no good cell (""
+        for none).
 
     Raises:
         Misuse: no run there, or one twice. CbobenchError: no run has a good cell, a claim's test
@@ -91,10 +92,10 @@ def evaluate(
         raise CbobenchError(
             f"{empty} has no good cell yet, so no claim can be tested; see cbobench status"
         )
-    tested: list[Finding] = []
+    tested = []
     for claim in claims:
         try:
-            tested += findings(runs_with_cells, [claim], draws)
+            tested.extend(check_claim(runs_with_cells, claim, draws))
         except CbobenchError:
             raise
         except BaseException as error:  # a user's claim may fail in any way
@@ -102,10 +103,7 @@ def evaluate(
             raise CbobenchError(
                 f"the claim {claim.id} cannot be tested: {one_line(error)}"
             ) from error
-    left_out = ""
-    if empty:
-        left_out = f"left out, without a good cell yet: {empty}"
-    return tested, left_out
+    return tested, empty
 
 
 def has_p(part: Part) -> bool:
@@ -179,17 +177,18 @@ def render_findings(
 def tabulate_verdicts(findings: Sequence[Finding], width: int) -> TextTable:
     """A line for every claim that the runs hold: its verdict, or in how many settings which, and
     as much of its statement as a line of this width has room for.
+
+    Args:
+        findings: those of a claim stand together.
     """
-    verdicts: dict[tuple[str, str], list[str]] = {}
-    for f in findings:
-        if f.parts:
-            verdicts.setdefault((f.claim.id, f.claim.statement), []).append(f.verdict)
+    tested = [f for f in findings if f.parts]
     lines = [("claim", "verdict", "statement")]
-    for (id, statement), words in verdicts.items():
-        said = words[0]
+    for claim, group in itertools.groupby(tested, key=lambda f: f.claim):
+        words = [f.verdict for f in group]
+        said: str = words[0]
         if len({*words}) > 1:
             said = count_verdicts(words)
-        lines.append((id, said, statement))
+        lines.append((claim.id, said, claim.statement))
     # Two columns before each of the three, and one at the end.
     longest = [max(map(len, column)) for column in zip(*lines, strict=True)]
     room = max(width - 7 - longest[0] - longest[1], ROOM)
@@ -258,21 +257,20 @@ def _describe_settings(settings: Sequence[tuple[str, str]]) -> list[str]:
     rest.
     """
     # R is a metric, too.
-    words_by_setting = [
-        re.sub(r"(?<!\S)(?=R )", "parameter ", text).split(", ") for _, text in settings
+    lists = [
+        (places, re.sub(r"(?<!\S)(?=R )", "parameter ", text).split(", "))
+        for places, text in settings
     ]
-    common = set.intersection(*map(set, words_by_setting))
-    shared = ", ".join(word for word in words_by_setting[0] if word in common)
+    common = set.intersection(*(set(words) for _, words in lists))
+    shared = ", ".join(word for word in lists[0][1] if word in common)
     if len(settings) == 1:
         return [f"setting: {settings[0][0]}: {shared}"]
     lines = []
     if shared:
         lines.append(f"all settings: {shared}")
-    for i, ((places, _), setting_words) in enumerate(
-        zip(settings, words_by_setting, strict=True), 1
-    ):
+    for i, (places, words) in enumerate(lists, 1):
         line = f"setting {i}: {places}"
-        if own := ", ".join(word for word in setting_words if word not in common):
+        if own := ", ".join(word for word in words if word not in common):
             line += f": {own}"
         lines.append(line)
     return lines
@@ -297,14 +295,13 @@ def _describe_untested(findings: Sequence[Finding]) -> str:
 
 def as_record(finding: Finding) -> dict[str, Any]:
     """A finding as JSON; numbers have six digits, NaN becomes null, infinity a string."""
-    claim = finding.claim
-    head = {name: getattr(claim, name) for name in ("id", "statement", "quote", "source", "figure")}
-    return head | {
+    names = ("id", "statement", "quote", "source", "figure")
+    return {name: getattr(finding.claim, name) for name in names} | {
         "verdict": finding.verdict,
         "held": finding.held,
         "rates": finding.rates and finding.rates._asdict(),
         "where": finding.places,
-        "problems": list(finding.problems),
+        "problems": finding.problems,
         "settings": finding.settings,
         "n": finding.n,
         "expected": finding.expected,

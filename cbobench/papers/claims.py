@@ -46,7 +46,7 @@ class Case:
     if `within` asks.
     """
 
-    plays: tuple[Play, ...]
+    plays: Sequence[Play]
 
     @property
     def problems(self) -> list[Variant]:
@@ -92,10 +92,9 @@ class Case:
         rng = generator("papers", "replication", index)
         ours = rng.choice(seeds, len(seeds)).tolist()
         theirs = rng.choice(seeds, trials).tolist()
-        plays = [
-            replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays
-        ]
-        return Case(tuple(plays))
+        return Case(
+            [replace(play, seeds=ours, paper=replace(play, seeds=theirs)) for play in self.plays]
+        )
 
 
 @dataclass(frozen=True)
@@ -166,8 +165,8 @@ class Finding:
     claim: Claim
     verdict: Verdict
     places: str
-    problems: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
+    problems: Sequence[str] = ()
+    parts: Sequence[Part] = ()
     settings: str = ""
     note: str = ""
     near: bool = False
@@ -211,29 +210,34 @@ def replicate(claim: Claim, case: Case, draws: int) -> Rates:
     return Rates(holds / draws, contradicted / draws, draws)
 
 
-def findings(runs: Sequence[Run], claims: Iterable[Claim], draws: int = 0) -> Iterator[Finding]:
-    """Test every claim in every setting of the runs; a claim without a setting is "not in these
-    runs".
+def check_claim(runs: Sequence[Run], claim: Claim, draws: int = 0) -> list[Finding]:
+    """Test a claim in every setting of the runs; without a setting it is "not in these runs".
 
     Args:
         draws: simulated replications per finding, for `Finding.rates`. A rule that contradicts more
             than 5 % of them contradicts nothing.
     """
-    for claim in claims:
-        find_cases = _list_cases
-        if claim.across:
-            find_cases = _pool_runs
-        # A case that says nothing, such as one without a complete seed, is no finding.
-        tested = [
-            _conclude(claim, case, parts, draws)
-            for case in find_cases(runs, claim)
-            if (parts := list(claim.test(case)))
-        ]
-        yield from tested
-        if not tested:
-            near = any(run.named("problem", claim.problems) for run in runs)
-            note = f"needs {_find_lack(runs, claim)}"
-            yield Finding(claim, "not in these runs", places="", note=note, near=near)
+    find_cases = _list_cases
+    if claim.across:
+        find_cases = _pool_runs
+    # A case that says nothing, such as one without a complete seed, is no finding.
+    tested = [
+        _conclude(claim, case, parts, draws)
+        for case in find_cases(runs, claim)
+        if (parts := list(claim.test(case)))
+    ]
+    if tested:
+        return tested
+    near = any(run.named("problem", claim.problems) for run in runs)
+    return [
+        Finding(
+            claim,
+            "not in these runs",
+            places="",
+            note=f"needs {_find_lack(runs, claim)}",
+            near=near,
+        )
+    ]
 
 
 def _conclude(claim: Claim, case: Case, measured: Sequence[Part], draws: int) -> Finding:
@@ -250,8 +254,8 @@ def _conclude(claim: Claim, case: Case, measured: Sequence[Part], draws: int) ->
         claim,
         verdict_of(parts),
         case.places,
-        problems=tuple(dict.fromkeys(problem.name for problem in case.problems)),
-        parts=tuple(parts),
+        problems=list(dict.fromkeys(problem.name for problem in case.problems)),
+        parts=parts,
         settings=describe_settings(case, claim.within),
         rates=rates,
     )
@@ -288,17 +292,16 @@ def _select_problems(run: Run, claim: Claim) -> list[Variant]:
     return [v for v in variants if v.name in claim.problems and claim.among(v)]
 
 
-def _select_plays(run: Run, claim: Claim) -> list[Play]:
+def _select_plays(run: Run, claim: Claim) -> Iterator[Play]:
     """A claim's plays in a run, in the suite's order, where a cell was asked for."""
-    names = {*claim.algorithms, *claim.optional}
+    names = (*claim.algorithms, *claim.optional)
     labels = run.record.labels("algorithms")
     places = run.record.labels("problems")
-    plays = []
     for problem in _select_problems(run, claim):
         expected = run.expected_of(problem.title)
         for algorithm in run.record.variants("algorithms").values():
             if algorithm.name in names and algorithm.title in expected:
-                play = Play(
+                yield Play(
                     run=run,
                     problem=problem,
                     algorithm=algorithm,
@@ -307,23 +310,21 @@ def _select_plays(run: Run, claim: Claim) -> list[Play]:
                     horizon=run.horizon_of(problem.title),
                     expected=expected[algorithm.title],
                 )
-                plays.append(play)
-    return plays
 
 
 def _list_cases(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
     """One case per choice of variants in a run."""
     for run in runs:
-        every = Case(tuple(_select_plays(run, claim)))
+        every = Case([*_select_plays(run, claim)])
         for problems, algorithms in itertools.product(
             choices(every.problems, claim.within), choices(every.algorithms, claim.within)
         ):
-            plays = tuple(
+            plays = [
                 play
                 for problem, algorithm in itertools.product(problems, algorithms)
                 for play in every.plays
                 if play.problem is problem and play.algorithm is algorithm
-            )
+            ]
             if plays and {play.algorithm.name for play in plays} >= set(claim.algorithms):
                 yield Case(plays)
 
@@ -336,7 +337,7 @@ def _pool_runs(runs: Sequence[Run], claim: Claim) -> Iterator[Case]:
         for play in _select_plays(run, claim):
             key = play.problem.key, play.algorithm.key, play.horizon
             largest[key] = max(largest.get(key, play), play, key=lambda one: one.expected)
-    every = Case(tuple(largest.values()))
+    every = Case([*largest.values()])
     for combination in itertools.product(*map(every.of, claim.algorithms)):
         settings = [_list_settings(play, claim.within) for play in combination]
         if not any(count_differences(a, b) for a, b in itertools.combinations(settings, 2)):
@@ -353,7 +354,7 @@ def _list_settings(play: Play, within: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def describe_settings(case: Case, within: Sequence[str] = ()) -> str:
+def describe_settings(case: Case, within: Sequence[str]) -> str:
     """Describe the decisive settings of a case: first those that all methods share, then each
     method's own.
     """
@@ -404,7 +405,6 @@ class _Kind:
         departs: whether it is not the first kind of its name with these values.
     """
 
-    name: str
     shared: Mapping[Any, str]
     departs: bool
     variants: list[Variant]
@@ -432,14 +432,34 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
         for variant, values in zip(named[name], table.to_dict("records"), strict=True):
             shared = {p: value for p, value in values.items() if counts[p] > 1}
             departs = any(kind.shared == shared for kind in known.values())
-            kind = _Kind(name, shared, departs, [])
+            kind = _Kind(shared, departs, [])
             known.setdefault(format_value(values), kind).variants.append(variant)
 
-    # A parameter that one name alone varies is changed for one name at a time: all combinations of
-    # all names would be a product of settings that no paper has. One name after the other, as the
-    # product of all would be long.
+    # A kind whose shared value no other name has would be in no choice, and its plays would be
+    # tested by nothing.
+    combinations = _combine(kinds.values())
+    for name, same in kinds.items():
+        for kind in same.values():
+            if not any(kind in chosen for chosen in combinations):
+                nearest = {
+                    other: min(
+                        others.values(), key=lambda one: count_differences(kind.shared, one.shared)
+                    )
+                    for other, others in kinds.items()
+                }
+                combinations.append([*(nearest | {name: kind}).values()])
+    for chosen in combinations:
+        yield [variant for kind in chosen for variant in kind.variants]
+
+
+def _combine(kinds: Iterable[Mapping[str, _Kind]]) -> list[list[_Kind]]:
+    """One kind of each name, all of which agree.
+
+    A parameter that one name alone varies is changed for one name at a time: all combinations of
+    all names would be a product of settings that no paper has.
+    """
     combinations: list[list[_Kind]] = [[]]
-    for same in kinds.values():
+    for same in kinds:  # one name after the other: the product of all would be long
         extended = []
         for chosen, kind in itertools.product(combinations, same.values()):
             departures = sum(one.departs for one in (*chosen, kind))
@@ -447,22 +467,11 @@ def choices(variants: Sequence[Variant], within: Sequence[str] = ()) -> Iterator
             if agrees and departures <= 1:
                 extended.append([*chosen, kind])
         combinations = extended
-
-    # A kind whose shared value no other name has would be in no choice, and its plays would be
-    # tested by nothing.
-    for kind in itertools.chain(*(same.values() for same in kinds.values())):
-        if not any(kind in chosen for chosen in combinations):
-            nearest = {
-                name: min(same.values(), key=lambda one: count_differences(kind.shared, one.shared))
-                for name, same in kinds.items()
-            }
-            combinations.append([*(nearest | {kind.name: kind}).values()])
-    for chosen in combinations:
-        yield [variant for kind in chosen for variant in kind.variants]
+    return combinations
 
 
 def _tabulate_varying(variants: Sequence[Variant], within: Sequence[str]) -> pd.DataFrame:
     """The parameters in which variants of one name differ, in words: a row for each variant."""
-    values = pd.DataFrame([variant.values for variant in variants], dtype=object)
-    table = values.drop(columns=[*within], errors="ignore").map(format_value)
+    table = pd.DataFrame([variant.values for variant in variants], dtype=object)
+    table = table.drop(columns=[*within], errors="ignore").map(format_value)
     return table.loc[:, table.nunique() > 1]

@@ -69,7 +69,7 @@ class Play:
         if curve.empty:
             return max(1, round(t)), pd.Series(dtype=np.float64)
         recorded = recorded_rounds(self.horizon, self.run.record.keep)
-        last = int(recorded[recorded <= t].max(initial=recorded[0]))
+        last = recorded[recorded <= t].max(initial=recorded[0])
         if last not in curve.index:
             raise CbobenchError(
                 f"{self.run} does not keep round {last}, at which a claim looks; give the "

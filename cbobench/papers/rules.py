@@ -62,7 +62,7 @@ def tell_side(low: float, high: float, bound: float, above: bool) -> Verdict:
 def _resamples(n: int, seed: int = 0, size: int | None = None) -> Array:
     """Shares of the seeds in each resample, (draws, n); `size` values are drawn instead of n."""
     drawn = draw_resamples(n, seed=seed, size=size)
-    return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
+    return drawn / drawn.sum(axis=1, keepdims=True)
 
 
 def _pair(first: pd.Series, second: pd.Series) -> Array:
@@ -78,6 +78,7 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
     """a's metric is below b's (`higher`: above), at T or as the average over the first t rounds;
     paired by seed.
     """
+    # In a replication the claim is the order of the paper's trials.
     if a.paper and b.paper:
         higher = bool(np.diff(_read_pairs(metric, a.paper, b.paper, t)).sum() < 0)
     pairs = _read_pairs(metric, a, b, t)
@@ -91,6 +92,7 @@ def below(metric: str, a: Play, b: Play, t: float | None = None, higher: bool = 
         n=len(pairs),
         expected=max(a.expected, b.expected),
     )
+    # Mean and rank test must agree, and what a few seeds make contradicts nothing.
     d = difference(*pairs.T)
     verdict = tell_side(d.mean_low, d.mean_high, 0.0, above=higher)
     is_weak = verdict == "contradicted" and is_carried_by_few(np.diff(pairs))
@@ -111,6 +113,7 @@ def similar(metric: str, a: Play, b: Play, or_better: bool = False) -> Part:
         rule = "not worse"
         bounds = [SIMILAR]
         zone = f"< {SIMILAR:g}"
+    # In a replication it is the zone of the paper's trials.
     claimed = len(bounds) - 1
     if a.paper and b.paper:
         ours, theirs = _read_pairs(metric, a.paper, b.paper).sum(axis=0)
@@ -124,11 +127,13 @@ def similar(metric: str, a: Play, b: Play, or_better: bool = False) -> Part:
         n=len(pairs),
         expected=max(a.expected, b.expected),
     )
+    # Means of 0 or below have no ratio.
     if part.n < 2:
         return part
     means = _resamples(part.n) @ pairs
     if (means <= 0).any():
         return part
+    # An interval that lies in two zones cannot tell.
     drawn = means[:, 0] / means[:, 1]
     low, high = percentiles(drawn, part.n)
     first, last = np.searchsorted(bounds, [low, high])
@@ -149,17 +154,19 @@ def similar(metric: str, a: Play, b: Play, or_better: bool = False) -> Part:
 
 def _tail(claimed: NDArray[np.bool_]) -> float:
     """Two-sided p of a claim, from whether each resample is as claimed."""
-    return float(min(1.0, 2 * (claimed.sum() + 1) / (len(claimed) + 1)))
+    return min(1.0, 2 * (claimed.sum() + 1) / (len(claimed) + 1))
 
 
 def number(metric: str, play: Play, paper: float, at_most: bool = False) -> Part:
     """The mean at T is the paper's number, or `at_most` that; lower is better."""
+    # A count may differ by a round, and no interval reaches below what a metric can be.
     least = None
     unit = 0.0
     if metric in METRICS:
         least = METRICS[metric].least
         if METRICS[metric].is_count:
             unit = ROUND
+    # In a replication the number is the mean of the paper's trials.
     if play.paper:
         paper = play.paper.final(metric).mean()
     near = [paper / SIMILAR - unit, paper * SIMILAR + unit]
@@ -184,6 +191,7 @@ def number(metric: str, play: Play, paper: float, at_most: bool = False) -> Part
         return part
     low, high = map(float, interval(values, bounds=(least, None)))
     p = _same_law(values.to_numpy(), paper)
+    # Of enough seeds the mean is compared; of fewer the interval must say it, and no few seeds.
     is_enough = part.n >= ENOUGH
     is_near = near[0] <= mean <= near[1]
     is_accepted = far[0] <= mean <= far[1] and p >= SIGNIFICANT
@@ -205,7 +213,7 @@ def _same_law(values: Array, paper: float) -> float:
     """
     n = len(values)
     apart = np.abs(_resamples(n, seed=1, size=TRIALS) @ values - _resamples(n) @ values)
-    return float(((apart >= abs(values.mean() - paper) * (1 - 1e-12)).sum() + 1) / (len(apart) + 1))
+    return ((apart >= abs(values.mean() - paper) * (1 - 1e-12)).sum() + 1) / (len(apart) + 1)
 
 
 def never(metric: str, play: Play) -> Part:
@@ -223,10 +231,11 @@ def never(metric: str, play: Play) -> Part:
     )
     if n == 0:
         return part
+    # In a replication the claim is the share of the paper's trials.
     share = 1.0
     if play.paper:
         share = (play.paper.final(metric) == 0).mean()
-    zeros = int((values == 0).sum())
+    zeros = (values == 0).sum()
     theirs = round(share * TRIALS)
     p = fisher_exact([[zeros, n - zeros], [theirs, TRIALS - theirs]]).pvalue
     low, high = proportion(zeros, n)
@@ -251,6 +260,7 @@ def vanishes(metric: str, play: Play, t: float | None = None, stays: bool = Fals
     value = math.nan
     if len(sums):
         value = float(_grow(sums.sum(axis=0), start, end))
+    # In a replication the claim is the side on which the paper's trials lie.
     if play.paper:
         theirs = _pair(play.paper.at(metric, start)[1], play.paper.at(metric, end)[1])
         stays = bool(_grow(theirs.sum(axis=0), start, end) > LINEAR)
@@ -289,15 +299,16 @@ def power(column: str, points: Sequence[tuple[float, Play]], above: bool = False
     """
     from scipy.stats import linregress
 
-    cells = [play.final(column) for _, play in points]
+    sizes, plays = zip(*points, strict=True)
+    cells = [play.final(column) for play in plays]
     part = Part(
         rule="cost",
-        what=f"exponent of {_symbol(column)} in the size, {points[0][1].algorithm.name}",
+        what=f"exponent of {_symbol(column)} in the size, {plays[0].algorithm.name}",
         paper=f"{SIGNS[above]} {CURVED:g}",
         n=min(map(len, cells)),
         expected=max(map(len, cells)),
     )
-    medians = pd.Series([values.median() for values in cells], index=[x for x, _ in points])
+    medians = pd.Series([values.median() for values in cells], index=sizes)
     known = medians[medians > 0]
     if len(known) < 3:
         return part
@@ -315,13 +326,9 @@ def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
     """One of several groups of parts holds. Gives the group that comes nearest, as one part with
     its least n.
     """
-
-    def count_held(group: Sequence[Part]) -> int:
-        return sum(part.holds for part in group)
-
     best = max(
         map(judge, choices),
-        key=lambda group: (RANKS.index(verdict_of(group)), count_held(group)),
+        key=lambda group: (RANKS.index(verdict_of(group)), sum(part.holds for part in group)),
     )
     # A group that holds in part does not hold.
     verdict = verdict_of([part for part in best if not part.holds] or best)
@@ -330,7 +337,7 @@ def any_of(subject: str, choices: Sequence[Sequence[Part]]) -> Part:
         what=f"{subject}: {'; '.join(part.what for part in best)}",
         paper=f"all {len(best)}",
         verdict=verdict,
-        value=float(count_held(best)),
+        value=float(sum(part.holds for part in best)),
         n=min(part.n for part in best),
         expected=max(part.expected for part in best),
         needed=max(part.needed for part in best),

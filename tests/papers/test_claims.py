@@ -21,7 +21,7 @@ from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
 from cbobench.papers.claim_tables import claims_of, evaluate, render_findings, tabulate_findings
-from cbobench.papers.claims import Claim, choices, findings
+from cbobench.papers.claims import Claim, check_claim, choices
 from cbobench.papers.rules import any_of, below, never, number, power, similar, vanishes
 from cbobench.report.load import Run
 from cbobench.suite.variants import Variant
@@ -104,7 +104,7 @@ def claim(test, algorithms=("random", "oracle"), **options):
 
 
 def verdict(run, test, algorithms=("random", "oracle")):
-    (finding,) = findings([Run(run)], [claim(test, algorithms)])
+    (finding,) = check_claim([Run(run)], claim(test, algorithms))
     return finding
 
 
@@ -308,11 +308,11 @@ def test_a_rule_accepts_a_replication_of_itself(planted_run):
             vanishes("violation_hard", a),
         ]
     )
-    (finding,) = findings([Run(planted_run)], [tested_claim], draws=30)
+    (finding,) = check_claim([Run(planted_run)], tested_claim, draws=30)
     assert finding.verdict != "reproduced", "the number itself is wrong"
     assert finding.rates.holds >= 0.8
     assert finding.rates.contradicted <= 0.05
-    (repeated,) = findings([Run(planted_run)], [tested_claim], draws=30)
+    (repeated,) = check_claim([Run(planted_run)], tested_claim, draws=30)
     assert repeated.rates == finding.rates
 
 
@@ -330,13 +330,13 @@ def test_a_bad_rule_is_known_by_its_rate(planted_run):
         return [made_part(outcome)]
 
     rewrite(planted_run, "random", {"violations": lambda s, t: RARE[s]})
-    (finding,) = findings([Run(planted_run)], [claim(equal)], draws=30)
+    (finding,) = check_claim([Run(planted_run)], claim(equal), draws=30)
     assert finding.verdict == "reproduced", "as a number is equal to itself"
     assert finding.rates.holds < 0.2
     assert finding.rates.contradicted > 0.8
     wrong = claim(lambda a, b: equal(a, b, stated=99.0))
-    assert [f.verdict for f in findings([Run(planted_run)], [wrong])] == ["contradicted"]
-    assert [f.verdict for f in findings([Run(planted_run)], [wrong], draws=30)] == ["cannot tell"]
+    assert [f.verdict for f in check_claim([Run(planted_run)], wrong)] == ["contradicted"]
+    assert [f.verdict for f in check_claim([Run(planted_run)], wrong, draws=30)] == ["cannot tell"]
 
 
 def test_failed_cells_and_one_seed(planted_run, played, tmp_path):
@@ -366,16 +366,16 @@ def test_what_a_run_lacks(planted_run):
     missing = verdict(planted_run, lambda a, b: [never("violation", b)], ("random", "ckb-ucb"))
     assert (missing.verdict, missing.note) == ("not in these runs", "needs ckb-ucb")
     other_claim = Claim("X2", "", "", "", ("stocks",), ("random",), lambda case: [])
-    (finding,) = findings([Run(planted_run)], [other_claim])
+    (finding,) = check_claim([Run(planted_run)], other_claim)
     assert finding.note == "needs stocks"
     assert "1 claim, 0 settings: 1 not in these runs" in render_findings([finding])
 
 
 def test_a_problem_of_another_kind_is_named_with_what_it_lacks(planted_run):
     among = claim(lambda a, b: [], among=lambda problem: False, kind="with noise on g")
-    (finding,) = findings([Run(planted_run)], [among])
+    (finding,) = check_claim([Run(planted_run)], among)
     assert (finding.note, finding.near) == ("needs rkhs-1d with noise on g, and not 'made'", True)
-    (finding,) = findings([Run(planted_run)], [claim(lambda a, b: [], within=("S",))])
+    (finding,) = check_claim([Run(planted_run)], claim(lambda a, b: [], within=("S",)))
     assert finding.note == "needs several S"
 
 
@@ -385,7 +385,11 @@ def test_what_the_runs_can_tell_comes_first_and_the_rest_is_a_line(planted_run):
     ]
     lacking = Claim("Y1", "", "", "", ("rkhs-1d",), ("ckb-ucb",), lambda case: [])
     tested = claim(lambda a, b: [below("regret", b, a)])
-    sorted_findings = [*findings([Run(planted_run)], [*other_claims, lacking, tested])]
+    sorted_findings = [
+        finding
+        for one in (*other_claims, lacking, tested)
+        for finding in check_claim([Run(planted_run)], one)
+    ]
     table = tabulate_findings(sorted_findings)
     assert [row[0] for row in table.rows] == ["X1"]
     *_, settings, untested_line = table.note.splitlines()
@@ -423,7 +427,7 @@ def test_a_claim_is_one_line_of_a_terminal(planted_run, capsys, tmp_path, monkey
 
 
 def test_rows_that_differ_in_settings_alone_are_one(planted_run):
-    (finding,) = findings([Run(planted_run)], [claim(lambda a, b: [below("regret", a, b)])])
+    (finding,) = check_claim([Run(planted_run)], claim(lambda a, b: [below("regret", a, b)]))
     setting_texts = [f"T 64, kernel se, S {s}" for s in (1, 2)]
     table = tabulate_findings(
         [dataclasses.replace(finding, settings=text) for text in setting_texts]
@@ -570,7 +574,7 @@ def test_each_setting_is_a_finding(tmp_path):
             )
         ],
     )
-    setting_findings = list(findings([Run(tmp_path / "run")], [claim]))
+    setting_findings = check_claim([Run(tmp_path / "run")], claim)
     said = [finding.settings for finding in setting_findings]
     assert ["beta_scale 0.1" in said[0], "beta_scale 1.0" in said[1]] == [True, True]
 
@@ -617,7 +621,7 @@ def test_claims_across_runs_say_whose_a_setting_is(tmp_path):
     claim = Claim("X", "", "", "", ("feasible-pocket",), ("rpol-ucb", "admmbo"), lambda case: [
         below("regret", case.of("rpol-ucb")[0], case.of("admmbo")[0])
     ], across=True)  # fmt: skip
-    setting_findings = list(findings([Run(tmp_path / "one"), Run(tmp_path / "two")], [claim]))
+    setting_findings = check_claim([Run(tmp_path / "one"), Run(tmp_path / "two")], claim)
     assert len(setting_findings) == 2, "one for each λ"
     settings = setting_findings[0].settings.split(", ")
     assert settings.count("scaled true") == settings.count("admmbo: scaled true") == 1

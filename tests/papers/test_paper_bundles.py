@@ -13,7 +13,7 @@ from cbobench import resources
 from cbobench.cli import main
 from cbobench.errors import CbobenchError
 from cbobench.papers.claim_tables import as_record, claims_of, evaluate
-from cbobench.papers.evidence import list_plays
+from cbobench.papers.evidence import Play
 from cbobench.play.block import recorded_rounds
 from cbobench.report.load import Run
 from cbobench.results.export import export
@@ -77,9 +77,8 @@ def test_a_round_that_a_bundle_has_not_is_named(played, tmp_path):
     problem, algorithm = (
         next(iter(run.record.variants(kind).values())) for kind in ("problems", "algorithms")
     )
-    play, whole = (
-        list_plays(one, [problem], [algorithm.name])[0] for one in (run, Run(str(played)))
-    )
+    said = {"label": "", "place": "", "horizon": 20, "expected": 2}
+    play, whole = (Play(one, problem, algorithm, **said) for one in (run, Run(str(played))))
     for t in (1, 5, 5.9, 20):
         assert play.at("regret", t)[0] == whole.at("regret", t)[0] == int(t)
         assert play.at("regret", t)[1].equals(whole.at("regret", t)[1])

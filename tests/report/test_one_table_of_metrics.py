@@ -77,7 +77,7 @@ def test_it_is_in_tables_of_every_format(played):
 
 
 def test_it_is_in_a_figure(played, words_of, tmp_path):
-    problem = played.expected["problem"].iloc[0]
+    problem = played.cells["problem"].iloc[0]
     assert words_of(played, [Panel("squares", problem), Panel("squares", problem, average=True)])
     behind = pd.read_csv(tmp_path / "words" / "words.csv")
     assert set(behind["metric"]) == {"squares", "average_squares"}
