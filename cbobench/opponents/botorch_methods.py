@@ -47,7 +47,8 @@ def seed_torch(seed: int) -> Iterator[Any]:
     """PyTorch on one thread with its generator seeded; afterwards all is as it was."""
     import torch
 
-    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads = torch.get_num_threads()
+    deterministic = torch.are_deterministic_algorithms_enabled()
     with silence_library(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         torch.set_num_threads(1)
@@ -115,12 +116,15 @@ class Opponent(CubeRun):
             return None
         points = np.array([x for x, _ in self.every])
         values = fill_untold([y for _, y in self.every])
-        actions, choices = self.cube.run.setting.actions, self.cube.choices
+        actions = self.cube.run.setting.actions
+        choices = self.cube.choices
         with seed_torch(0) as torch:
             values = self.transform(torch, torch.tensor(values))
             model = Conditioned(torch, self.fitted, torch.tensor(points), values, actions, choices)
             best = recommend_in_run(model, points)[0]
-        return self.cube.action(best) if choices is None else int(best)
+        if choices is None:
+            return self.cube.action(best)
+        return int(best)
 
     def transform(self, torch: Any, y: Any) -> Any:
         """f and every g_j as the method models them, (n, 1 + m)."""
@@ -153,9 +157,10 @@ class Opponent(CubeRun):
         from botorch.acquisition.objective import GenericMCObjective
         from botorch.sampling.normal import SobolQMCNormalSampler
 
-        pending = (
-            torch.tensor(np.array(self.under_way), dtype=torch.double) if self.under_way else None
-        )
+        if self.under_way:
+            pending = torch.tensor(np.array(self.under_way), dtype=torch.double)
+        else:
+            pending = None
         sampler = SobolQMCNormalSampler(torch.Size([self.method.samples]), seed=0)
         return {
             "objective": GenericMCObjective(objective),
@@ -190,10 +195,15 @@ class Conditioned(RunMoments):
     def __init__(
         self, torch: Any, models: list[Any], x: Any, y: Any, actions: ActionSet, choices: Any
     ) -> None:
-        self.torch, self.actions, self.choices, self.models = torch, actions, choices, []
+        self.torch = torch
+        self.actions = actions
+        self.choices = choices
+        self.models = []
         for before in models:
-            model, p = copy.deepcopy(before), before.num_outputs
-            targets, y = model.outcome_transform(y[:, :p])[0].T, y[:, p:]
+            model = copy.deepcopy(before)
+            p = before.num_outputs
+            targets = model.outcome_transform(y[:, :p])[0].T
+            y = y[:, p:]
             inputs = x if p == 1 else x.expand(p, *x.shape)
             model.set_train_data(inputs, targets[0] if p == 1 else targets, strict=False)
             noise = model.likelihood.noise
@@ -315,7 +325,9 @@ class ExpectedImprovement(Opponent):
 
     def transform(self, torch: Any, y: Any) -> Any:
         g = y[:, 1:]
-        return torch.cat([y[:, :1], g.sign() * g.abs().log1p()], dim=1) if self.method.bilog else y
+        if self.method.bilog:
+            return torch.cat([y[:, :1], g.sign() * g.abs().log1p()], dim=1)
+        return y
 
     def constraints(self) -> list[Any]:
         return [lambda samples, j=j: samples[..., j] for j in range(1, 1 + self.m)]
@@ -384,8 +396,11 @@ class TrustRegion(Opponent):
 
     def begin(self) -> None:
         super().begin()
-        self.side, self.succeeded, self.failed = 0.8, 0, 0
-        self.best, self.violation = -math.inf, math.inf
+        self.side = 0.8
+        self.succeeded = 0
+        self.failed = 0
+        self.best = -math.inf
+        self.violation = math.inf
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         first = len(self.x) < self.method.initial
@@ -399,12 +414,15 @@ class TrustRegion(Opponent):
         else:
             success = self.violation > 0 or f > self.best + 1e-3 * abs(self.best)
         if success:
-            self.best, self.violation = f, violation
+            self.best = f
+            self.violation = violation
         self.succeeded, self.failed = (self.succeeded + 1, 0) if success else (0, self.failed + 1)
         if self.succeeded == self.method.successes:
-            self.side, self.succeeded = min(2 * self.side, 1.6), 0
+            self.side = min(2 * self.side, 1.6)
+            self.succeeded = 0
         elif self.failed == max(4, self.cube.d):
-            self.side, self.failed = self.side / 2, 0
+            self.side = self.side / 2
+            self.failed = 0
         if self.side < 0.5**7:
             self.begin()
 
@@ -429,16 +447,16 @@ class TrustRegion(Opponent):
         """Points (k, d) in the region: Sobol's, with some coordinates of the centre where there are
         more than 20.
         """
-        low, high = (
-            (centre - self.side / 2).clamp(0.0, 1.0),
-            (centre + self.side / 2).clamp(0.0, 1.0),
-        )
+        low = (centre - self.side / 2).clamp(0.0, 1.0)
+        high = (centre + self.side / 2).clamp(0.0, 1.0)
         d = self.cube.d
         if self.cube.choices is not None:
             choices = torch.tensor(self.cube.choices)
             inside = ((choices >= low) & (choices <= high)).all(dim=1)
             nearest = (choices - centre).abs().amax(dim=1).argsort(stable=True)[: 2 * d + 1]
-            return choices[inside] if inside.sum() > 2 * d else choices[nearest]
+            if inside.sum() > 2 * d:
+                return choices[inside]
+            return choices[nearest]
         count = self.method.candidates or min(5000, max(2000, 200 * d))
         drawn = torch.quasirandom.SobolEngine(d, scramble=True).draw(count, dtype=torch.double)
         moved = torch.rand(count, d, dtype=torch.double) <= min(20 / d, 1.0)

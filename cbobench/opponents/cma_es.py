@@ -58,7 +58,8 @@ class Evolution(CubeRun):
         if len(self.evaluations) == len(self.generation):
             if self.generation:
                 self._advance()
-            self.generation, self.evaluations = self.strategy.ask(), []
+            self.generation = self.strategy.ask()
+            self.evaluations = []
         return self.cube.action(self.generation[len(self.evaluations)])
 
     def tell(self, x: Array, f: float, g: Array) -> None:

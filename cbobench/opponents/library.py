@@ -76,7 +76,9 @@ class GivenCube:
     @cached_property
     def choices(self) -> Array | None:
         """The points (n, d) of a finite set; None on a box."""
-        return None if self.run.points is None else (self.run.points - self.low) / self.side
+        if self.run.points is None:
+            return None
+        return (self.run.points - self.low) / self.side
 
     def action(self, unit: Any) -> Array:
         """Return the point of the problem for a point (d,) in or beside the cube."""
@@ -96,7 +98,9 @@ class CubeRun:
     """
 
     def __init__(self, run: Given, method: Any) -> None:
-        self.cube, self.method, self.generator = GivenCube(run), method, run.generator
+        self.cube = GivenCube(run)
+        self.method = method
+        self.generator = run.generator
         self.best_initial: tuple[float, float] = (np.inf, np.inf)
 
     def is_best(self, f: float, g: Array) -> bool:

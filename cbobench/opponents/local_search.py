@@ -40,7 +40,8 @@ class Restarts(CubeRun):
     def ask(self) -> Array:
         while True:
             if self.start is None:
-                self.start, self.values = self.sobol.next(), {}
+                self.start = self.sobol.next()
+                self.values = {}
             try:
                 self._run(self.start)
             except Unknown as error:
@@ -67,7 +68,8 @@ class Restarts(CubeRun):
                 raise Unknown(point)
             return self.values[point.tobytes()]
 
-        options, bounds = {self.method.step_option: self.method.step}, [(0.0, 1.0)] * len(start)
+        options = {self.method.step_option: self.method.step}
+        bounds = [(0.0, 1.0)] * len(start)
         constraints = {"type": "ineq", "fun": lambda x: -look(x)[1]}  # SciPy's are feasible if >= 0
         minimize(
             lambda x: -look(x)[0],

@@ -27,7 +27,8 @@ class Study:
         self.study = optuna.create_study(direction="maximize", sampler=method.sampler(run))
         self.cube = GivenCube(run)
         self.space: InputSpace | None = getattr(run.setting.actions, "space", None)
-        self.create_trial, self.failed = optuna.trial.create_trial, optuna.trial.TrialState.FAIL
+        self.create_trial = optuna.trial.create_trial
+        self.failed = optuna.trial.TrialState.FAIL
         kinds = optuna.distributions
         if self.space is None:
             self.sides: dict[str, Any] = {

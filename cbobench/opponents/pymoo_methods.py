@@ -90,7 +90,8 @@ class Generations:
             if self.evaluated:
                 self.algorithm.tell(infills=self.population)
             offspring = self.algorithm.ask()
-            self.population, self.evaluated = self._repeat() if offspring is None else offspring, 0
+            self.population = self._repeat() if offspring is None else offspring
+            self.evaluated = 0
         return self.cube.action(self.population[self.evaluated].X)
 
     def _repeat(self) -> Any:
@@ -107,7 +108,9 @@ class Generations:
 
     def tell(self, x: Any, f: float, g: Array) -> None:
         individual = self.population[self.evaluated]
-        individual.X, individual.F, individual.G = self.cube.unit(x), np.array([-f]), g
+        individual.X = self.cube.unit(x)
+        individual.F = np.array([-f])
+        individual.G = g
         individual.evaluated.update(("F", "G"))
         self.evaluated += 1
 

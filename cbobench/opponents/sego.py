@@ -25,7 +25,9 @@ class Suggestions:
         os.environ.setdefault("RAYON_NUM_THREADS", "1")
         import egobox
 
-        self.cube, self.initial, self.generator = GivenCube(given), method.initial, given.generator
+        self.cube = GivenCube(given)
+        self.initial = method.initial
+        self.generator = given.generator
         self.sobol = SobolSequence(given.d, given.generator)
         self.x: list[Array] = []
         self.y: list[Array] = []
@@ -40,7 +42,8 @@ class Suggestions:
     def ask(self) -> Array:
         if len(self.x) < self.initial:
             return self.cube.action(self.sobol.next())
-        point, choices = self._suggest(), self.cube.choices
+        point = self._suggest()
+        choices = self.cube.choices
         if choices is not None:
             point = choices[((choices - point) ** 2).sum(axis=1).argmin()]
         # Where the library's own loop finds no other point, it ends.

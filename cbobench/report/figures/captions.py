@@ -119,7 +119,8 @@ def caption(run: Run, summary: str, contents: FigureContents) -> str:
 def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureContents) -> str:
     """Of what and how many, and what the bars, bands or boxes are."""
     counts = {pair: len(run.good(*pair)) for pair in contents.pairs}
-    low, high = min(counts.values()), max(counts.values())
+    low = min(counts.values())
+    high = max(counts.values())
     seeds = count_noun(high, "seed") if low == high else f"{low:,} to {count_noun(high, 'seed')}"
     if high == 1:
         seeds = "one seed"
@@ -130,7 +131,8 @@ def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     problems, algorithms = (run.record.labels(kind) for kind in VARIANT_KINDS)
     missing = []
     for problem, algorithm in pairs:
-        count, expected = counts.get((problem, algorithm), 0), run.expected_of(problem)[algorithm]
+        count = counts.get((problem, algorithm), 0)
+        expected = run.expected_of(problem)[algorithm]
         place = f" on {problems[problem]}" if several else ""
         if count < expected:
             missing.append(f"{algorithms[algorithm]}{place} {count:,} of {expected:,}")
@@ -165,7 +167,8 @@ def _describe_drawn_cells(
 
 def describe_run(run: Run) -> list[str]:
     """What a run holds, for a reader, a paragraph each."""
-    groups, record = find_groups(run), run.record
+    groups = find_groups(run)
+    record = run.record
     horizons = list_horizons({group.horizon for group in groups})
     title = f"{record.suite}: {record.about}" if record.about else record.suite
     titles = {kind: record.variants(kind) for kind in VARIANT_KINDS}
@@ -182,7 +185,8 @@ def describe_facts(run: Run, groups: Sequence[Group]) -> list[str]:
     """What is so of problems and models whatever a table shows: where constraints bind, whose
     models were fitted, and what problems say of their numbers.
     """
-    problems, labels = run.record.variants("problems"), run.record.labels("problems")
+    problems = run.record.variants("problems")
+    labels = run.record.labels("problems")
     titles = dict.fromkeys(group.problem for group in groups)
     said = gather((problems[title].note, labels[title]) for title in titles)
     return [
@@ -214,7 +218,9 @@ def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
             is_everywhere = len(on) == len(fitted[label])
             if on:
                 names.append(label if is_everywhere else f"{label} ({', '.join(on)})")
-        return "all models" if len(names) > 1 and names == [*fitted] else ", ".join(names)
+        if len(names) > 1 and names == [*fitted]:
+            return "all models"
+        return ", ".join(names)
 
     notes = []
     if names := name(True, fitted):
@@ -242,7 +248,9 @@ def describe_binding(groups: Iterable[Group]) -> list[str]:
     if [len(on) for on in problems.values()] == [len(labels)]:
         parts = [*problems]
     note = f"the constraint binds (the highest f is infeasible) in {', '.join(parts)}"
-    return [note] if parts else []
+    if parts:
+        return [note]
+    return []
 
 
 def describe_settings(run: Run, titles: Mapping[VariantKind, Iterable[str]]) -> list[str]:
@@ -254,12 +262,14 @@ def describe_settings(run: Run, titles: Mapping[VariantKind, Iterable[str]]) -> 
     """
     lines = []
     for kind, noun in NOUNS.items():
-        variants, labels = run.record.variants(kind), run.record.labels(kind)
+        variants = run.record.variants(kind)
+        labels = run.record.labels(kind)
         shared = _find_shared([variants[title] for title in titles[kind]])
         if shared:
             lines.append(f"Shared by the {kind}: {_join_values(shared)}.")
         for title in titles[kind]:
-            variant, label = variants[title], labels[title]
+            variant = variants[title]
+            label = labels[title]
             name = label + f" ({variant.name})" * (label != variant.name)
             own = {key: value for key, value in variant.values.items() if key not in shared}
             lines.append(f"{noun} {name}" + f": {_join_values(own)}" * bool(own) + ".")

@@ -82,7 +82,8 @@ def curves(
         `n`, `expected`, `stale` (how many of the n cells other code played); for rewards `f_star`,
         the mean reward of the best feasible action, summed or averaged over rounds as they are.
     """
-    expected, labels = run.expected_of(problem), run.record.labels("algorithms")
+    expected = run.expected_of(problem)
+    labels = run.record.labels("algorithms")
     columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
     # of f*: reward and regret add up to it
     names = [metric, "regret"] if metric == "reward" else [metric]
@@ -299,7 +300,9 @@ class Panel(OverRounds):
 
     def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rounds that set the range."""
-        return frame[frame["t"] > SETTLED * frame["t"].max()] if self.average else frame
+        if self.average:
+            return frame[frame["t"] > SETTLED * frame["t"].max()]
+        return frame
 
     def range(self, frame: pd.DataFrame) -> tuple[float, float]:
         """What the vertical axis must hold: the curves, without the transient of time averages but
@@ -311,7 +314,8 @@ class Panel(OverRounds):
             values = np.vstack([values, np.zeros(3)])
         if np.isnan(values[:, 0]).all():
             return np.nan, np.nan
-        low, high = np.nanmin(values[:, 0]), np.nanmax(values[:, 0])
+        low = np.nanmin(values[:, 0])
+        high = np.nanmax(values[:, 0])
         room = BEYOND * (high - low) if high > low else np.inf
         ends = np.nanmin(values[:, :2]), np.nanmax(values[:, [0, 2]])
         return float(max(ends[0], low - room)), float(min(ends[1], high + room))
@@ -328,7 +332,9 @@ class Panel(OverRounds):
         if not (values > 0).any():
             return np.nan
         least = max(values[values > 0].min(), DECADES * np.nanmax(values))
-        return float(0.5 * least) if (values < least).any() else np.nan
+        if (values < least).any():
+            return float(0.5 * least)
+        return np.nan
 
     def outside(self, frame: pd.DataFrame) -> list[str]:
         """What leaves the panel, for captions."""
@@ -337,7 +343,8 @@ class Panel(OverRounds):
             return [f"A curve at the lower edge is 0, or below {2 * edge:.1g}."]
         values = frame[[self.statistic, "low", "high"]]
         low, high = (0.0, np.inf) if "y" in self.log else self.range(frame)
-        least, most = values.min().min(), values.max().max()
+        least = values.min().min()
+        most = values.max().max()
         if not (least < low or most > high):
             return []
         return [
@@ -465,17 +472,17 @@ class Panel(OverRounds):
             # A quartile that was never reached is beyond the axis. No line, so that the lines of
             # the axis are its curves.
             far = 1e6 * max(abs(middle), 1.0)
-            low, high = np.nan_to_num(low, nan=-far), np.nan_to_num(high, nan=far)
+            low = np.nan_to_num(low, nan=-far)
+            high = np.nan_to_num(high, nan=far)
             axis.vlines(place, low, high, color=look.colour, gid="end", **thin("lines"))
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""
         shape = "bars at the ends" if self.bands is False else "bands"
-        bars = (
-            f"{shape} from quartile to quartile"
-            if self.statistic == "median"
-            else "bars: 95 % intervals of the mean"
-        )
+        if self.statistic == "median":
+            bars = f"{shape} from quartile to quartile"
+        else:
+            bars = "bars: 95 % intervals of the mean"
         return over_seeds(self.statistic, bars, seeds, counts)
 
 

@@ -91,7 +91,9 @@ def scale_of(metric: str) -> str:
     """Which axes of a metric's curves are logarithmic unless a reader says so: regrets that fall
     towards 0 need it.
     """
-    return "y" if METRICS[metric].relative and not METRICS[metric].cumulative else ""
+    if METRICS[metric].relative and not METRICS[metric].cumulative:
+        return "y"
+    return ""
 
 
 def scale_named(log: str | bool) -> str:
@@ -117,9 +119,10 @@ def metrics_of(kind: str, metrics: str | Iterable[str] | None = None) -> list[st
     """
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    names = (
-        [quantity.name for quantity in select_metrics(metrics)] if metrics else list(KINDS[kind])
-    )
+    if metrics:
+        names = [quantity.name for quantity in select_metrics(metrics)]
+    else:
+        names = list(KINDS[kind])
     if cell_only := [name for name in names if name not in METRICS]:
         raise unknown("metric of rounds", cell_only[0], METRICS)
     if kind == "plane" and len(names) != 2:
@@ -260,7 +263,8 @@ def compose(
 
     # Text takes its fonts when it is made, so they are chosen before the axes are.
     use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
-    contents, frames = FigureContents(), []
+    contents = FigureContents()
+    frames = []
     for panel in figure.panels:
         panel = speak(run, panel)
         frame = panel.data(run)
@@ -333,7 +337,8 @@ def paint(
         else panel
         for panel in contents.panels
     ]
-    undrawn, together = [], []
+    undrawn = []
+    together = []
     letters = itertools.cycle(string.ascii_lowercase)
     for axis, panel, frame, letter in zip(axes, contents.panels, frames, letters, strict=False):
         if isinstance(panel, Panel):
@@ -387,7 +392,8 @@ def numbered(
         several: whether the run has more than one problem for this figure.
         ending: of the name, where the paper's figure is drawn in more than one way.
     """
-    suite, stem = run.record.suite, slug(paper).lower()
+    suite = run.record.suite
+    stem = slug(paper).lower()
     if not slug(suite).lower().startswith(stem):
         return slug(f"{suite} {subject} {label}") + ending, f"{suite}: {subject}, {label}"
     fit = suite.endswith("-fit")

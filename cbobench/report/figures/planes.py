@@ -108,7 +108,8 @@ class Plane:
     def data(self, run: Run) -> pd.DataFrame:
         """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in
         how many seeds each is `_defined`."""
-        labels, expected = run.record.labels("algorithms"), run.expected_of(self.problem)
+        labels = run.record.labels("algorithms")
+        expected = run.expected_of(self.problem)
         ends = ("median", "median_low", "median_high")
         if self.statistic == "mean":
             ends = ("mean", "low", "high")

@@ -128,7 +128,9 @@ def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
     """Raise `Misuse` for what says nothing of this kind of figure or of its metrics, and for wrong
     values.
     """
-    kind, last, statistics = options.kind, options.last, get_args(Statistic)
+    kind = options.kind
+    last = options.last
+    statistics = get_args(Statistic)
     # The default of each of them is None or False, which is the same as "" for the axes.
     alien = [word for word in ALIEN[kind] if getattr(options, word) not in (None, False, "")]
     own = [word for word in ("size", "font") if getattr(options, word) is not None]
@@ -166,7 +168,8 @@ def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
 
 def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[AnyPanel]:
     """A panel for each problem that has a good cell, or two profiles over all."""
-    labels, played = run.record.labels("problems"), problems_played(run)
+    labels = run.record.labels("problems")
+    played = problems_played(run)
     problems = list(labels) if options.problem is None else run.titles("problem", options.problem)
     drawn = {title: labels[title] for title in problems if title in played}
     if not drawn:
@@ -177,7 +180,9 @@ def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[A
         methods = run.titles("algorithm", options.algorithm)
     if options.kind == "profile":
         return [Profile("performance", problems, methods), Profile("data", problems, methods)]
-    average, last, statistic = options.average, options.last, options.statistic or "median"
+    average = options.average
+    last = options.last
+    statistic = options.statistic or "median"
     log = scale_of(names[0]) if options.log is None else scale_named(options.log)
     if options.kind == "plane":
         across, up = names

@@ -83,7 +83,8 @@ def share_solved(
     Args:
         absolute: targets are `COCO_TARGETS` instead of `PRECISIONS` times |f*|.
     """
-    at, targets = np.array([*shares]), np.array(COCO_TARGETS if absolute else PRECISIONS)
+    at = np.array([*shares])
+    targets = np.array(COCO_TARGETS if absolute else PRECISIONS)
     goals = {
         cell: targets * scale
         for group in groups
@@ -121,14 +122,18 @@ def profile_algorithms(selection: Selection) -> Comparison:
     """Performance and data profiles of simple regret, one row per algorithm; on COCO's problems
     against its targets, in units of f, else in units of |f*|."""
     selection = replace(selection, metric=(SIMPLE_REGRET,))
-    run, groups = selection.run, selection.groups
+    run = selection.run
+    groups = selection.groups
     absolute = has_coco_targets(run, groups)
     notes = collect_notes(selection, groups)
     check_regret_known(groups)
     refuse_untestable(selection, selection.every_shown)
-    precisions, unit, targets = PRECISIONS, " |f*|", RELATIVE_TARGETS
+    precisions = PRECISIONS
+    unit = " |f*|"
+    targets = RELATIVE_TARGETS
     if absolute:
-        precisions, unit = COCO_PRECISIONS, ""
+        precisions = COCO_PRECISIONS
+        unit = ""
         targets = "COCO's 41 from 100 to 1e-06, in units of f"
     within = performance(groups, precisions, absolute)
     by = share_solved(run, groups, SHARES, absolute)
@@ -317,9 +322,11 @@ class Profile:
         if self.kind == "performance":
             unit = frame["unit"].iloc[0]
             size = "x" if unit == "f" else f"x {unit}"
-            across, upwards = f"Precision x, in units of {unit}", f"Share of cells with r ≤ {size}"
+            across = f"Precision x, in units of {unit}"
+            upwards = f"Share of cells with r ≤ {size}"
         else:
-            across, upwards = "Round t", "Share of targets reached"
+            across = "Round t"
+            upwards = "Share of targets reached"
             if in_shares:
                 across += ", in units of T"
             else:

@@ -139,7 +139,9 @@ def size_of(name: str | None, panels: int, font: str | None = None) -> Size:
         size = replace(SIZES["single"], width=_parse_width(*length.groups()))
         columns = max(1, int(size.width / PANEL))
         size = size if columns == 1 else replace(size, columns=columns, panel=SIZES["double"].panel)
-    return replace(size, font=_check_font(font)) if font else size
+    if font:
+        return replace(size, font=_check_font(font))
+    return size
 
 
 def _parse_width(number: str, unit: str) -> float:
@@ -321,7 +323,8 @@ def variant_of(look: Look, position: int) -> Look:
     """The look of an algorithm's variant by its position in the suite, the first one's being the
     algorithm's own.
     """
-    dash, marker = DASHES.index(look.dash), MARKERS.index(look.marker)
+    dash = DASHES.index(look.dash)
+    marker = MARKERS.index(look.marker)
     return Look(
         deepen(mix_colour(look.colour, SHADES[position % len(SHADES)])),
         DASHES[(dash + position) % len(DASHES)],
@@ -341,12 +344,15 @@ def swept_parameter(variants: Sequence[Variant]) -> str | None:
         return None
     (name,) = differing
     numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values[name])
-    return name if numeric and len({*values[name]}) == len(variants) else None
+    if numeric and len({*values[name]}) == len(variants):
+        return name
+    return None
 
 
 def step_of(look: Look, position: int, count: int) -> Look:
     """The look of a value in a sweep over a number, from light to dark in its order."""
-    light, dark = deepen(mix_colour(look.colour, 0.6, 255.0)), mix_colour(look.colour, 0.7, 0.0)
+    light = deepen(mix_colour(look.colour, 0.6, 255.0))
+    dark = mix_colour(look.colour, 0.7, 0.0)
     ends = zip(*(bytes.fromhex(colour[1:]) for colour in (light, dark)), strict=True)
     share = position / (count - 1)
     mixed = bytes(round(a + share * (b - a)) for a, b in ends)
@@ -418,7 +424,8 @@ def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
         by_algorithm[name] = look
     used: set[Look] = set()
     for name in sorted(by_name, key=lambda name: (":" in name, name)):
-        titles, look = by_name[name], by_algorithm[name]
+        titles = by_name[name]
+        look = by_algorithm[name]
         if parameter := swept_parameter([variants[title] for title in titles]):
             titles = sorted(titles, key=lambda title: variants[title].values[parameter])
             result |= {title: step_of(look, i, len(titles)) for i, title in enumerate(titles)}
@@ -438,11 +445,9 @@ def thin(kind: str) -> dict[str, float]:
     import matplotlib as mpl
 
     width = 0.65 * float(mpl.rcParams["lines.linewidth"])
-    return (
-        {"elinewidth": width, "capthick": width, "capsize": 2 * width}
-        if kind == "bars"
-        else {"linewidth": width}
-    )
+    if kind == "bars":
+        return {"elinewidth": width, "capthick": width, "capsize": 2 * width}
+    return {"linewidth": width}
 
 
 def plain(text: str) -> str:
@@ -462,6 +467,7 @@ def legend_label(
     """A label of the legend, which says so where seeds are missing, or cells are stale, and what
     more there is.
     """
-    missing, stale = [f"{n:,} of {expected:,}"] * bool(n != expected), ["stale"] * bool(stale_count)
+    missing = [f"{n:,} of {expected:,}"] * bool(n != expected)
+    stale = ["stale"] * bool(stale_count)
     notes = ", ".join([*missing, *extra_notes, *stale])
     return plain(label) + f" ({notes})" * bool(notes)
