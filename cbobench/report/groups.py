@@ -235,11 +235,6 @@ def group_by(groups: Iterable[Group], *names: str) -> dict[Any, list[Group]]:
     return gather((key(group), group) for group in groups)
 
 
-def group_by_arena(groups: Iterable[Group]) -> list[list[Group]]:
-    """Groups that can be compared with one another, in order."""
-    return list(group_by(groups, "arena").values())
-
-
 def list_horizons(horizons: Iterable[int]) -> str:
     """Some T in a sentence, in order."""
     return ", ".join(f"{t:,}" for t in sorted(horizons))

@@ -15,7 +15,7 @@ from cbobench.report.groups import (
     Arena,
     Group,
     find_groups,
-    group_by_arena,
+    group_by,
     select_horizon,
 )
 from cbobench.report.load import Run, RunLike, open_run
@@ -97,9 +97,9 @@ class Selection:
         return select_horizon(self.part, self.every_group, self.horizon)
 
     @cached_property
-    def arenas(self) -> list[list[Group]]:
-        """The groups that can be compared with one another."""
-        return group_by_arena(self.groups)
+    def arenas(self) -> dict[Arena, list[Group]]:
+        """The groups that can be compared with one another, by problem and T."""
+        return group_by(self.groups, "arena")
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
@@ -141,29 +141,31 @@ class Selection:
         variants = self.run.record.variants("problems")
         lacks = {}
         for quantity in self.shown:
-            for groups in self.arenas:
+            # What a reader asks for is shown, whatever it adds up.
+            is_summed = quantity.name == VIOLATION and not self.metric
+            for arena, groups in self.arenas.items():
                 lack = find_lack(groups, quantity)
-                # What a reader asks for is shown, whatever it adds up.
-                if quantity.name == VIOLATION and not self.metric:
-                    lack = NO_UNIT if lacks_unit(variants[groups[0].problem]) else lack
+                if is_summed and lacks_unit(variants[arena[0]]):
+                    lack = NO_UNIT
                 if lack:
-                    lacks[groups[0].arena, quantity.name] = lack
+                    lacks[arena, quantity.name] = lack
         return lacks
 
     @property
     def columns(self) -> list[Metric]:
         """What a table has a column for: what is shown, but for what no problem has a unit for."""
-        arenas = [groups[0].arena for groups in self.arenas]
         return [
             quantity
             for quantity in self.shown
-            if {self.lacks.get((arena, quantity.name)) for arena in arenas} != {NO_UNIT}
+            if {self.lacks.get((arena, quantity.name)) for arena in self.arenas} != {NO_UNIT}
         ]
 
     @cached_property
     def setups(self) -> list[str]:
         """A line for each way in which methods that are compared were set up unlike."""
-        arenas = [[group.algorithm for group in groups if group.n] for groups in self.arenas]
+        arenas = [
+            [group.algorithm for group in groups if group.n] for groups in self.arenas.values()
+        ]
         return describe_setups(self.run.record, arenas)
 
     @property

@@ -24,30 +24,22 @@ def find_setups(manifest: Manifest) -> dict[str, dict[str, str]]:
     bare = describe_setup(Variant("", {}, {}, "", {}))
     setups: dict[str, dict[str, str]] = {}
     for grid in manifest.grids:
-        described = {algorithm.key: describe_setup(algorithm) for algorithm in grid.algorithms}
-        shared = {
-            key: word
-            for setup in described.values()
-            for key, word in setup.items()
-            if word != bare[key]
+        # What a method says itself counts before what the others of its grid say.
+        own = {
+            algorithm.key: dict(describe_setup(algorithm).items() - bare.items())
+            for algorithm in grid.algorithms
         }
+        shared = {key: word for setup in own.values() for key, word in setup.items()}
         for algorithm in grid.algorithms:
             if algorithm.key in titles and not ignores_setup(algorithm):
-                setup = described[algorithm.key]
-                setups[titles[algorithm.key]] = shared | {
-                    k: word for k, word in setup.items() if word != bare[k]
-                }
-    return {title: bare | setup for title, setup in setups.items()}
+                setups[titles[algorithm.key]] = bare | shared | own[algorithm.key]
+    return setups
 
 
 def compare_setups(before: Variant, after: Variant) -> str:
     """Return in what the set-up of an algorithm differs between two runs; "" if it does not."""
-    setups = describe_setup(before), describe_setup(after)
-    return ", ".join(
-        f"{key} {word} and {setups[1][key]}"
-        for key, word in setups[0].items()
-        if word != setups[1][key]
-    )
+    old, new = describe_setup(before), describe_setup(after)
+    return ", ".join(f"{key} {old[key]} and {new[key]}" for key in old if old[key] != new[key])
 
 
 def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list[str]:

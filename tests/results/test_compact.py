@@ -64,7 +64,7 @@ def contents(run):
     opened = Run(run)
     record, state = read_status(opened.folders[0])
     frames = [opened.cells, opened.rounds()]
-    series = opened.series("regret", opened.expected["problem"].iloc[0], "random")
+    series = opened.series("regret", next(iter(opened.expected))[0], "random")
     return frames, series, state.counts(), len(record.cells), str(compare(opened))
 
 

@@ -195,9 +195,8 @@ def find_recommendations(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
         )
         for point, cells in by_point.items():
             methods, rewards, constraints = zip(*cells, strict=True)
-            values = [np.nan if f is None else f for f in rewards]
             violations = [np.nan if g is None else np.maximum(g, 0.0).sum() for g in constraints]
-            f = float(np.mean(values))
+            f = float(np.mean([np.nan if reward is None else reward for reward in rewards]))
             counts = Counter(group.algorithm_label for group in methods)
             sizes = {group.algorithm_label: group.n for group in methods}
             row = {
@@ -224,7 +223,7 @@ def describe_by(by: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(f"{label} {k}/{n}" for label, (k, n) in by.items())
 
 
-def find_best(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
+def find_best(run: Run, groups: Sequence[Group]) -> list[dict[Any, Any]]:
     """The best configuration of each problem whose inputs have names and whose function is the same
     for all seeds.
 
@@ -243,22 +242,22 @@ def find_best(run: Run, groups: Sequence[Group]) -> pd.DataFrame:
         and len(np.unique(group.numbers("f_star"))) <= 1
     ]
     frame = find_recommendations(run, suitable).drop_duplicates("problem")
-    frame = frame[frame["violation"] <= 0]
-    lines = []
-    for best in frame.to_dict("records"):
+    rows = []
+    for best in frame[frame["violation"] <= 0].to_dict("records"):
         variant = variants[best["problem"]]
         suffix = f" of {best['problem_label']}" * several
         value = _compare_to_optimum(best, groups, read_objective(variant))
         value += ", in its own units" * is_in_spreads(variant)
         (configuration,) = describe_configurations([best["configuration"]], variant.inputs)
         by = describe_by(best["by"])
-        lines.append(f"best{suffix}: {configuration}: {value} (recommended by {by})")
-    return frame.assign(line=lines)
+        line = f"best{suffix}: {configuration}: {value} (recommended by {by})"
+        rows.append(best | {"line": line})
+    return rows
 
 
 def describe_best(run: Run, groups: Sequence[Group]) -> list[str]:
     """The lines of `find_best`."""
-    return [*find_best(run, groups)["line"]]
+    return [best["line"] for best in find_best(run, groups)]
 
 
 def _compare_to_optimum(

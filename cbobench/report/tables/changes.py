@@ -17,7 +17,7 @@ from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.setups import compare_setups, describe_arithmetic, describe_horizons
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.paired import format_p, pair_difference, pool_problems
+from cbobench.report.tables.paired import MEDIANS, format_p, pair_difference, pool_problems
 from cbobench.report.tables.table import (
     TextTable,
     describe_median_interval,
@@ -33,7 +33,6 @@ COLUMNS = (
     *("problem", "algorithm", "T", "metric", "verdict", "n"),
     *("before", "after", "median difference", "p (Holm)", "w/t/l"),
 )
-MEDIANS = ("before", "after", "median", "median_low", "median_high")
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed: median [{around}]; n: seeds that both have; better and "
@@ -180,14 +179,15 @@ def _compare_cells(
             float(restore_infinite(np.median(part))) if len(part) else np.nan for part in ordered
         )
         statistics = pair_difference(new, old, quantity)
+        reason = ""
         if np.isnan(values).all():
-            details: dict[str, Any] = {"verdict": "not comparable", "reason": "undefined in both"}
+            reason = "undefined in both"
         elif statistics["n"] == 0:
             reason = "no seed in which both are defined"
-            details = {"verdict": "not comparable", "reason": reason}
+        if reason:
+            rows.append(quantity_row | {"verdict": "not comparable", "reason": reason})
         else:
-            details = {"before": before, "after": after, **statistics}
-        rows.append(quantity_row | details)
+            rows.append(quantity_row | {"before": before, "after": after, **statistics})
     return rows
 
 
@@ -289,13 +289,15 @@ def _tabulate_changes(
         if quantity is not None and not np.isnan(row.get("p", np.nan)):
             tested.add(int(n))
             # A row over all problems has no medians.
-            held = {name: row.get(name, np.nan) for name in MEDIANS}
-            gap = find_gap([held["before"], held["after"]])
+            before, after, *median = (
+                row.get(name, np.nan) for name in ("before", "after", *MEDIANS)
+            )
+            gap = find_gap([before, after])
             cells |= {
                 "n": f"{n:.0f}/{row['expected']:.0f}",
-                "before": format_number(held["before"], quantity.is_count, gap),
-                "after": format_number(held["after"], quantity.is_count, gap),
-                "median difference": format_interval(*[held[name] for name in MEDIANS[2:]]),
+                "before": format_number(before, quantity.is_count, gap),
+                "after": format_number(after, quantity.is_count, gap),
+                "median difference": format_interval(*median),
                 "p (Holm)": format_p(row["p_holm"]),
                 "w/t/l": f"{row['wins']:.0f}/{row['ties']:.0f}/{row['losses']:.0f}",
             }

@@ -93,8 +93,8 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
     # The first line of a note explains the entries; what else it says is a comment.
     first, *comments = explain_bold(table.note).splitlines() or [""]
     subject = ": ".join(filter(None, [", ".join(quantities), table.title.replace("\n", " ")]))
-    sentences = [subject, first[:1].upper() + first[1:]]
-    sentences.append(", ".join(map(" ".join, _find_alike(table).items())))
+    alike = [f"{name} {text}" for name, text in _find_alike(table).items() if text != "–"]
+    sentences = [", ".join([subject, *alike]), first[:1].upper() + first[1:]]
     caption = ". ".join(filter(None, sentences)).replace("; * ", "; † ")
     body = _write_blocks(blocks, words)
     if len(body) > PAGE:
@@ -137,11 +137,14 @@ def _split_matrix(table: TextTable, quantities: Sequence[str], width: float) -> 
     problems = list(dict.fromkeys(problem for _, problem, _ in entries))
 
     # What stands beside each other where it fits: problems, or the quantities of the only one.
-    lines = [(name, [(problem, problem, name) for problem in problems]) for name in quantities]
-    if len(quantities) == 1:
-        lines = [("", lines[0][1])]
-    if len(problems) == 1 < len(quantities):
+    several = len(quantities) > 1
+    if several and len(problems) == 1:
         lines = [(problems[0], [(name, problems[0], name) for name in quantities])]
+    else:
+        lines = [
+            (name if several else "", [(problem, problem, name) for problem in problems])
+            for name in quantities
+        ]
 
     def split(count: int) -> list[Block]:
         blocks = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from cbobench.errors import Misuse, show, words_of
 from cbobench.metrics import Array, Metric
-from cbobench.report.groups import Group, gather, group_by_arena
+from cbobench.report.groups import Group, gather, group_by
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_notes, describe_lacks
 from cbobench.report.quantities import UNREACHED, fill_unreached, restore_infinite
@@ -49,6 +49,7 @@ from cbobench.stats.paired_tests import (
 from cbobench.words import count_noun, list_names
 
 ALL = "all problems"
+MEDIANS = ("median", "median_low", "median_high")
 SUMMED = ("n", "expected", "wins", "ties", "losses")
 NUMBERS = {
     "n": 0,
@@ -91,24 +92,17 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     is_lost = np.isinf(worse).any(axis=0)
     left, right = -quantity.sign * place_lost(worse)
     better = quantity.better or "lower"
-    statistics = difference(left, right, better)
+    statistics = asdict(difference(left, right, better))
     if is_lost.any():
-        reached = difference(left[~is_lost], right[~is_lost], better)
+        reached = asdict(difference(left[~is_lost], right[~is_lost], better))
+        statistics |= {name: reached[name] for name in ("mean", "mean_low", "mean_high")}
         # A lost seed is infinitely far: the distance within the values would make the median look
         # finite.
         far = np.where(is_lost, np.sign(left - right) * UNREACHED, left - right)
-        low, high = interval(far, "median")
-        statistics = replace(
-            statistics,
-            mean=reached.mean,
-            mean_low=reached.mean_low,
-            mean_high=reached.mean_high,
-            median=float(restore_infinite(np.median(far))),
-            median_low=float(restore_infinite(low)),
-            median_high=float(restore_infinite(high)),
-        )
+        ends = restore_infinite(np.array([np.median(far), *interval(far, "median")]))
+        statistics |= dict(zip(MEDIANS, ends.tolist(), strict=True))
     apart = quantity.sign * (left - right)
-    return asdict(statistics) | {"defined": int((~is_lost).sum()), "apart": apart}
+    return statistics | {"defined": int((~is_lost).sum()), "apart": apart}
 
 
 def find_best(groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]) -> Group | None:
@@ -167,8 +161,9 @@ def mark_best(groups: list[Group], quantities: list[Metric]) -> BestMarks:
     best = defaultdict[str, set[Group]](set)
     unbeaten = defaultdict[str, set[Group]](set)
     undecidable = 0
-    for quantity in quantities:
-        for arena_groups in group_by_arena(groups) if quantity.better else ():
+    judged = [quantity for quantity in quantities if quantity.better]
+    for quantity in judged:
+        for arena_groups in group_by(groups, "arena").values():
             rivals = [group for group in arena_groups if np.isfinite(group.values(quantity)).any()]
             if len(rivals) < 2:
                 continue
@@ -194,30 +189,28 @@ def describe_winners(selection: Selection) -> str:
     problems = {group.problem for group in selection.groups}
     if quantity.better is None or len(problems) < len(selection.arenas):
         return ""
-    winners: list[tuple[str, str]] = []
-    is_told = is_missed = False
-    for arena_groups in selection.arenas:
+    found: list[Group | None] = []
+    can_be_told = False
+    for arena, arena_groups in selection.arenas.items():
         # It takes part with a value, or with good cells that never got to one.
         rivals = [
             group
             for group in arena_groups
             if (group.n if quantity.censored else np.isfinite(group.values(quantity)).any())
         ]
-        if (arena_groups[0].arena, quantity.name) in selection.lacks or len(rivals) < 2:
+        if (arena, quantity.name) in selection.lacks or len(rivals) < 2:
             continue
-        winner, could_be_told = find_winner(*_compare_rivals(rivals, quantity))
-        is_told |= could_be_told
-        if winner is None:
-            is_missed = True
-        else:
-            winners.append((rivals[winner].algorithm_label, rivals[winner].problem_label))
-    if not is_told:
+        position, is_told = find_winner(*_compare_rivals(rivals, quantity))
+        can_be_told |= is_told
+        found.append(None if position is None else rivals[position])
+    if not can_be_told:
         return ""
+    winners = gather((group.algorithm_label, group.problem_label) for group in found if group)
     if not winners:
         return f"{quantity.symbol}: {NO_WINNER}"
-    named = [f"{label} is best on {list_names(on)}" for label, on in gather(winners).items()]
+    named = [f"{label} is best on {list_names(on)}" for label, on in winners.items()]
     line = f"{quantity.symbol}: {'; '.join(named)} (every other method is significantly worse)"
-    return f"{line}; elsewhere {NO_WINNER}" if is_missed else line
+    return f"{line}; elsewhere {NO_WINNER}" if None in found else line
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:
@@ -254,7 +247,7 @@ def select_paired(groups: list[Group], titles: Sequence[str] | None) -> list[Gro
     """
     return [
         group
-        for arena_groups in group_by_arena(group for group in groups if group.n)
+        for arena_groups in group_by((group for group in groups if group.n), "arena").values()
         if len(arena_groups) > 1
         and (titles is None or any(group.algorithm in titles for group in arena_groups))
         for group in arena_groups
@@ -332,8 +325,9 @@ def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd
         adjusted over all rows of a quantity (and of a horizon, where a problem has several).
     """
     rows = []
-    for arena_groups, quantity in itertools.product(selection.arenas, selection.shown):
-        if (arena_groups[0].arena, quantity.name) in selection.lacks:
+    for arena, quantity in itertools.product(selection.arenas, selection.shown):
+        arena_groups = selection.arenas[arena]
+        if (arena, quantity.name) in selection.lacks:
             continue  # nothing could be reached, so that equal seeds would be no tie
         named = [g for g in arena_groups if titles is None or g.algorithm in titles]
         reference = find_best(named, quantity)
@@ -401,9 +395,8 @@ def pool_problems(tests: pd.DataFrame) -> list[dict[str, Any]]:
             "parts": parts.to_dict("records"),
             "p": p,
             "effect": effect,
+            **parts[[*SUMMED]].sum(),
         }
-        for name in SUMMED:
-            row[name] = parts[name].sum()
         rows.append(row)
     return rows
 
@@ -513,7 +506,7 @@ def _format_difference(row: Mapping[Any, Any]) -> str:
     """A median difference with its mark, and in how many seeds both are defined where that is not
     all.
     """
-    text = format_interval(row["median"], row["median_low"], row["median_high"])
+    text = format_interval(*(row[name] for name in MEDIANS))
     if row["defined"] < row["n"]:
         text += f" {row['defined']}/{row['n']}"
     if pd.isna(row["problem"]):

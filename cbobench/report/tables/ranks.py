@@ -9,7 +9,7 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.metrics import Array, Metric
-from cbobench.report.groups import Group, group_by, group_by_arena
+from cbobench.report.groups import Arena, Group, group_by
 from cbobench.report.notes import collect_notes
 from cbobench.report.quantities import UNREACHED, fill_unreached, is_reached
 from cbobench.report.selection import Selection
@@ -19,9 +19,6 @@ from cbobench.report.tables.table import BEST, Marked, TextTable, format_number,
 from cbobench.stats import paired_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
 from cbobench.words import list_names
-
-SharedSeeds = dict[tuple[str, int], frozenset[int]]
-"""By arena, the seeds that all ranked algorithms were asked for."""
 
 
 def rank_algorithms(selection: Selection) -> Comparison:
@@ -46,17 +43,15 @@ def rank_algorithms(selection: Selection) -> Comparison:
             "with --only"
         )
     ranked = [group for title in labels for group in groups if group.algorithm == title]
-    # By arena: whatever the metric, the same seeds count.
-    seeds = {
-        arena_groups[0].arena: _find_shared_seeds(arena_groups)
-        for arena_groups in group_by_arena(ranked)
-    }
+    # Whatever the metric, the same seeds count.
+    arenas = group_by(ranked, "arena")
+    seeds = {arena: _find_shared_seeds(rivals) for arena, rivals in arenas.items()}
     parts: list[pd.DataFrame] = []
     columns: dict[str, Sequence[str]] = {"algorithm": [*labels.values()]}
     counts, undecidable = [], []
     for quantity in selection.shown:
         better = quantity.better or "lower"
-        blocks, without = _compute_medians(selection, ranked, quantity, seeds)
+        blocks, without = _compute_medians(selection, arenas, quantity, seeds)
         average = stats.average_ranks(blocks, better)
         beaten, is_judged = find_beaten(*compare_sides(stats.ranks(blocks, better).T))
         expected = len(blocks) + len(without)
@@ -130,9 +125,9 @@ def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:
     for title, groups in group_by(selection.groups, "algorithm").items():
         held, label = {group.arena for group in groups if group.n}, groups[0].algorithm_label
         lacking = [
-            arena_groups[0].problem_label
-            for arena_groups in selection.arenas
-            if arena_groups[0].arena not in held
+            rivals[0].problem_label
+            for arena, rivals in selection.arenas.items()
+            if arena not in held
         ]
         if lacking:
             described[label] = f"{label} (on {list_names(lacking)})"
@@ -142,23 +137,28 @@ def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:
 
 
 def _compute_medians(
-    selection: Selection, ranked: list[Group], quantity: Metric, seeds: SharedSeeds
+    selection: Selection,
+    arenas: dict[Arena, list[Group]],
+    quantity: Metric,
+    seeds: dict[Arena, frozenset[int]],
 ) -> tuple[Array, list[str]]:
     """Medians on the problems where all algorithms have one, (problems, algorithms), and the labels
     of the others.
+
+    Args:
+        arenas: the groups that are ranked; those of each are of the same algorithms.
+        seeds: by arena, those that all ranked algorithms were asked for.
     """
     medians, without = [], []
-    for arena_groups in group_by_arena(ranked):
-        arena = arena_groups[0].arena
+    for arena, rivals in arenas.items():
         if (arena, quantity.name) in selection.lacks:
             continue  # no method could have a value, so that equal medians would be no tie
-        row = [_compute_median(group, quantity, seeds[arena]) for group in arena_groups]
+        row = [_compute_median(group, quantity, seeds[arena]) for group in rivals]
         if np.isnan(row).any():
-            without.append(arena_groups[0].problem_label)
+            without.append(rivals[0].problem_label)
         else:
             medians.append(row)
-    count = len({group.algorithm for group in ranked})
-    return np.array(medians).reshape(-1, count), without
+    return np.array(medians).reshape(-1, len(rivals)), without
 
 
 def _find_shared_seeds(ranked: list[Group]) -> frozenset[int]:
@@ -169,11 +169,9 @@ def _find_shared_seeds(ranked: list[Group]) -> frozenset[int]:
     """
     shared = frozenset.intersection(*(group.expected_seeds for group in ranked))
     if not shared:
-        first = ranked[0]
-        disjoint = next(
-            (group for group in ranked if not group.expected_seeds & first.expected_seeds),
-            ranked[-1],
-        )
+        first, *others = ranked
+        apart = [g for g in others if g.expected_seeds.isdisjoint(first.expected_seeds)]
+        disjoint = [*apart, ranked[-1]][0]
         raise Misuse(
             f"the methods share no seed on {first.problem_label}, so they cannot be ranked: "
             f"{first.algorithm_label} and {disjoint.algorithm_label} have others; choose with "

@@ -148,7 +148,7 @@ class RunStatus:
             return []
         run = Run(self.folder, self.record)
         try:
-            return find_best(run, Selection(run).groups).to_dict("records")
+            return find_best(run, Selection(run).groups)
         except (LookupError, TypeError, ValueError) as error:
             raise DamagedRun(
                 f"{self.folder} recommends what is no action of its problem: {one_line(error)}"
@@ -236,13 +236,7 @@ def look(location: str) -> RunStatus:
         began = datetime.fromisoformat(player.rpartition(" since ")[2]).timestamp()
         rounds = count_rounds_since(folder, record, state.published, began)
         rate = rounds / max(1.0, time.time() - began) or None
-    return RunStatus(
-        folder=folder,
-        record=record,
-        state=state,
-        player=player,
-        rate=rate,
-    )
+    return RunStatus(folder=folder, record=record, state=state, player=player, rate=rate)
 
 
 def count_rounds_since(
