@@ -109,9 +109,9 @@ class CompareOptions:
     @property
     def kinds(self) -> list[str]:
         """The tables that are asked for in place of the table of results."""
-        words = {"best": "best", "against": "against", "ranks": "ranks", "profile": "profile"}
-        words["other"] = "two runs"
-        return [kind for word, kind in words.items() if getattr(self, word) not in (None, False)]
+        kinds = ("best", "against", "ranks", "profile")
+        asked = [kind for kind in kinds if getattr(self, kind) not in (None, False)]
+        return asked if self.other is None else [*asked, "two runs"]
 
 
 @accept_fields(CompareOptions)

@@ -142,7 +142,8 @@ class Group:
         """n of expected, and what is the matter with the rest."""
         words = ("failed", "stale", "unchecked")
         notes = ", ".join(f"{getattr(self, w)} {w}" for w in words if getattr(self, w))
-        return f"{self.n}/{self.expected}" + f" ({notes})" * bool(notes)
+        count = f"{self.n}/{self.expected}"
+        return f"{count} ({notes})" if notes else count
 
 
 def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:

@@ -70,8 +70,9 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     }
     frame = pd.concat([shown.iloc[:, :3], pd.DataFrame(inputs), shown.iloc[:, 4:]], axis=1)
     objectives = shown["objective"].unique()
-    several = len(objectives) > 1
-    name = "objective" if several else objectives[0]
+    name, form = objectives[0], "{1}"
+    if len(objectives) > 1:
+        name, form = "objective", "{0} {1}"
     gaps = shown.groupby("problem", sort=False)["value"].transform(find_gap)
     variants = opened.record.variants("problems")
     texts = [
@@ -83,7 +84,7 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
         (
             row["problem_label"],
             text,
-            f"{row['objective']} " * several + format_number(row["value"], apart=gap),
+            form.format(row["objective"], format_number(row["value"], apart=gap)),
             format_number(row["violation"]),
             f"{row['feasible']}/{row['seeds']}",
             by_text,
@@ -245,9 +246,10 @@ def find_best(run: Run, groups: Sequence[Group]) -> list[dict[Any, Any]]:
     rows = []
     for best in frame[frame["violation"] <= 0].to_dict("records"):
         variant = variants[best["problem"]]
-        suffix = f" of {best['problem_label']}" * several
+        suffix = f" of {best['problem_label']}" if several else ""
         value = _compare_to_optimum(best, groups, read_objective(variant))
-        value += ", in its own units" * is_in_spreads(variant)
+        if is_in_spreads(variant):
+            value += ", in its own units"
         (configuration,) = describe_configurations([best["configuration"]], variant.inputs)
         by = describe_by(best["by"])
         line = f"best{suffix}: {configuration}: {value} (recommended by {by})"
@@ -270,7 +272,8 @@ def _compare_to_optimum(
     stars = [group.numbers("f_star") for group in groups if group.problem == best["problem"]]
     known = [star for star in np.concatenate(stars) if not np.isnan(star)]
     if not known or np.isclose(best["f"], known[0], rtol=1e-9, atol=1e-12):
-        return f"{name} = {format_number(best['value'])}" + ", the optimum" * bool(known)
+        text = f"{name} = {format_number(best['value'])}"
+        return f"{text}, the optimum" if known else text
     ends = [best["value"], zero + unit * known[0]]
     value, star = (format_number(end, apart=find_gap(ends)) for end in ends)
     return f"{name} = {value}, {'f*' if name == 'f' else 'optimum'} = {star}"

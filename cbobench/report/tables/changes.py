@@ -163,8 +163,9 @@ def _compare_cells(
     rows: list[dict[str, Any]] = []
     for verdict, failing, passing in (("newly failing", new, old), ("fixed", old, new)):
         if seeds := sorted(failing.failures & {*passing.seeds.tolist()}):
-            seed_list = ", ".join(map(str, seeds[:5])) + ", ..." * (len(seeds) > 5)
-            reason = f"seed{'s' * (len(seeds) > 1)} {seed_list}"
+            shown = [*map(str, seeds[:5]), *(["..."] if len(seeds) > 5 else [])]
+            noun = "seed" if len(seeds) == 1 else "seeds"
+            reason = f"{noun} {', '.join(shown)}"
             rows.append(row | {"verdict": verdict, "reason": reason, "n": len(seeds)})
     common = np.intersect1d(old.seeds, new.seeds)
     if not len(common):

@@ -107,7 +107,9 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
             table, bare = replace(table, rows=rows), [table.columns[i], *bare]
     fitting = table.fit(fits)
     absent = ", ".join(name for name in table.columns if name not in fitting.columns)
-    lines = [f"not shown at this width: {absent} (--format csv has all)"] * bool(absent)
+    lines = []
+    if absent:
+        lines.append(f"not shown at this width: {absent} (--format csv has all)")
     if bare:
         lines.append(f"not shown at this width: intervals of {join_words(bare)}")
     return replace(fitting, note="\n".join(filter(None, [table.note, *lines])))
@@ -372,9 +374,12 @@ def _render_markdown(table: TextTable) -> str:
     rows = [[escape_markdown(cell) for cell in row] for row in (table.columns, *table.rows)]
     rule = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
     lines = [f"| {' | '.join(row)} |" for row in [rows[0], rule, *rows[1:]]]
-    heading = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
     note = "\\\n".join(map(_escape_line, explain_bold(table.note).split("\n")))
-    return "\n".join([*heading, *lines, *["", note] * bool(note)])
+    if table.title:
+        lines = [f"**{escape_markdown(table.title)}**", "", *lines]
+    if note:
+        lines += ["", note]
+    return "\n".join(lines)
 
 
 def _escape_line(line: str) -> str:
