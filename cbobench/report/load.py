@@ -195,15 +195,12 @@ class Run:
         """
         codes = cell_codes(table)
         pairs = self.record.cells.pairs(codes.dictionary.to_pylist())
-        titles = {name: [getattr(pair, name).title for pair in pairs] for name in WHAT}
-        for name, pair_titles in titles.items():
-            column = pa.DictionaryArray.from_arrays(
-                codes.indices, pa.array(pair_titles, pa.string())
-            ).cast(pa.string())
-            table = table.set_column(table.column_names.index(name), name, column)
-        return table.set_column(
-            table.column_names.index("cell"), "cell", codes.cast(pa.string())
-        ).to_pandas()
+        words = {name: pa.array([getattr(pair, name).title for pair in pairs]) for name in WHAT}
+        for name, dictionary in {**words, "cell": codes.dictionary}.items():
+            column = pa.DictionaryArray.from_arrays(codes.indices, dictionary.cast(pa.string()))
+            position = table.column_names.index(name)
+            table = table.set_column(position, name, column.cast(pa.string()))
+        return table.to_pandas()
 
     @cached_property
     def stale(self) -> set[str]:
