@@ -13,7 +13,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -60,12 +60,6 @@ def requested_arithmetic() -> str:
     if choice not in CHOICES:
         raise unknown(f"arithmetic in {CHOICE}", choice, CHOICES)
     return choice
-
-
-def find_choice(arguments: Sequence[str]) -> str | None:
-    """Return the choice that the arguments of a command line make; None without a valid one."""
-    stated = re.search(r"(?:^| )--arithmetic[ =](portable|native)(?: |$)", " ".join(arguments))
-    return stated and stated[1]
 
 
 def set_arithmetic(choice: str | None = None) -> None:

@@ -235,3 +235,12 @@ def unknown(
     if then:
         parts.append(then)
     return Misuse("; ".join(parts))
+
+
+def wrong_value(name: str, value: object, allowed: str, location: str = "") -> Misuse:
+    """Return a `Misuse` for a value of another kind, or out of its range.
+
+    Args:
+        location: file and line, at the start of the message.
+    """
+    return Misuse(f"{location}{name} is {show(value)}; allowed: {allowed}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import math
 import operator
 import re
 import types
@@ -274,8 +273,10 @@ def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
         return isinstance(value, Mapping) and all(isinstance(key, str) for key in value), plain(
             value
         )
+    if annotation is Any:
+        return True, value
     if annotation is float:
-        fits = _is_number(value) and abs(value) <= LARGEST and math.isfinite(value)
+        fits = _is_number(value) and abs(value) <= LARGEST  # neither is of NaN
         return fits, float(value) if fits else value
     if annotation is int:
         return isinstance(value, int) and not isinstance(value, bool), value

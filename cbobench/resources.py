@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cbobench.errors import Misuse, nearest, show, unknown
+from cbobench.errors import unknown
 
 PACKAGE = Path(__file__).parent
 
@@ -40,24 +40,11 @@ def find_suite(name: str | Path) -> Path:
     shipped = suites()
     if str(name) in shipped:
         return shipped[str(name)]
-    if path.suffix in (".yaml", ".yml") or path.parent != Path():
-        close = nearest(path.name, [file.name for file in path.parent.glob("*.y*ml")])
-        suggestion = f"; did you mean {show(str(path.with_name(close)))}?" if close else ""
-        raise Misuse(
-            f"there is no suite file {show(str(name))}{suggestion}; give the path of a YAML "
-            "file, or one of the "
-            f"{len(shipped)} names of: cbobench list suites"
-        )
-    files = [path.with_name(f"{path.name}{suffix}") for suffix in (".yaml", ".yml")]
-    if beside := next((file for file in files if file.is_file()), None):
-        raise Misuse(
-            f"there is no shipped suite {show(str(name))}; did you mean the file "
-            f"{show(str(beside))}?"
-        )
+    beside = [str(file) for file in path.parent.glob("*.y*ml")]
     raise unknown(
         "suite",
         str(name),
-        shipped,
+        [*shipped, *beside],
         listing="cbobench list suites",
         then="or give the path of a YAML file",
     )

@@ -191,13 +191,6 @@ def test_workers_of_a_process_that_was_late_are_portable(tmp_path, native):
     assert (of_worker["action"] == of_portable["action"]).all()
 
 
-def test_the_choice_is_found_before_the_words_are_parsed():
-    assert arithmetic.find_choice(["cbobench", "run", "s", "--arithmetic", "native"]) == "native"
-    assert arithmetic.find_choice(["cbobench", "run", "--arithmetic=portable", "s"]) == "portable"
-    assert arithmetic.find_choice(["cbobench", "run", "s", "--arithmetic"]) is None
-    assert arithmetic.find_choice(["cbobench", "run", "--arithmetic", "fast"]) is None
-
-
 @portable_machine
 @pytest.mark.slow
 def test_the_command_plays_natively_where_it_is_told(tmp_path, write_suite, command):

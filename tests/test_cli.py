@@ -56,7 +56,7 @@ WRONG = [
     (("data", "fetch", "stock"), "unknown data set 'stock'; did you mean 'stocks'?"),
     (("--verson",), "unrecognized arguments: --verson; did you mean --version?"),
     (("--seeds", "3", "run", "quickstart"), "unrecognized arguments: --seeds; see cbobench --help"),
-    (("show", "nowhere.yaml"), "there is no suite file 'nowhere.yaml'"),
+    (("show", "nowhere.yaml"), "unknown suite 'nowhere.yaml'"),
     (
         ("run", "quickstart", "--sedes", "3"),
         "unrecognized arguments: --sedes 3; did you mean --seeds?",

@@ -178,7 +178,7 @@ def test_checkers_and_users_see_the_same_names():
 
 
 def test_pages_and_templates_import_from_cbobench_alone():
-    templates = [new.ALGORITHM, new.PROBLEM, new.SIMULATOR]
+    templates = [path.read_text(encoding="utf-8") for path in new.TEMPLATES.glob("*.py.txt")]
     pages = [
         (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
         for name in ("own_method", "own_problem", "api")

@@ -4,12 +4,6 @@
 says; `parser` makes the parser of it.
 """
 
-import sys
-
-from cbobench.arithmetic import find_choice, set_arithmetic
-
-set_arithmetic(find_choice(sys.argv))  # before NumPy, which to parse the other words imports
-
 from cbobench.cli.arguments import entry, main
 from cbobench.cli.parser import make_parser
 

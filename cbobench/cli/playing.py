@@ -28,7 +28,7 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
     from cbobench.threads import pin_threads
 
     pin_threads()
-    set_arithmetic(options.arithmetic)
+    set_arithmetic(options.arithmetic)  # before NumPy, which what follows imports
     requested_arithmetic()  # a wrong word in the environment is refused before anything is read
     from cbobench.sweep.interrupt import ended_by_force, interruptible
 

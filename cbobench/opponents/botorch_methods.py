@@ -289,6 +289,14 @@ class Climbed(BotorchMethod):
     samples: int = param(128, "Monte-Carlo samples (quasi-random)", at_least=1)
 
 
+@dataclass(kw_only=True)
+class Improving(Climbed):
+    """Base of those that climb an expected improvement."""
+
+    models: Models = param("default", MODELS_ARE)
+    bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
+
+
 def first_output(samples: Any, X: Any = None) -> Any:
     """f of posterior samples (..., 1 + m) of f and every g_j."""
     return samples[..., 0]
@@ -308,20 +316,16 @@ class ExpectedImprovement(Opponent):
         if self.under_way:
             common = {"constraints": self.constraints()} | self.monte_carlo(torch, first_output)
             if best is None:
-                return self.maximise_acquisition(
-                    torch, logei.qLogProbabilityOfFeasibility(model, **common)
-                )
-            return self.maximise_acquisition(
-                torch, logei.qLogExpectedImprovement(model, best, **common)
-            )
+                acquisition: Any = logei.qLogProbabilityOfFeasibility(model, **common)
+            else:
+                acquisition = logei.qLogExpectedImprovement(model, best, **common)
+            return self.maximise_acquisition(torch, acquisition)
         limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
         if best is None:
-            return self.maximise_acquisition(
-                torch, analytic.LogProbabilityOfFeasibility(model, limits)
-            )
-        return self.maximise_acquisition(
-            torch, analytic.LogConstrainedExpectedImprovement(model, best, 0, limits)
-        )
+            acquisition = analytic.LogProbabilityOfFeasibility(model, limits)
+        else:
+            acquisition = analytic.LogConstrainedExpectedImprovement(model, best, 0, limits)
+        return self.maximise_acquisition(torch, acquisition)
 
     def transform(self, torch: Any, y: Any) -> Any:
         g = y[:, 1:]
@@ -335,7 +339,7 @@ class ExpectedImprovement(Opponent):
 
 @ALGORITHMS.register("botorch-cei")
 @dataclass(kw_only=True)
-class BotorchCEI(Climbed):
+class BotorchCEI(Improving):
     """BoTorch's constrained EI, in logarithms (Ament et al. 2023): E[f(x) - f_best]⁺ Π_j P(g_j(x)
     <= 0), climbed.
 
@@ -353,8 +357,6 @@ class BotorchCEI(Climbed):
     about = "constrained log-EI of the BoTorch library, with models fitted every round"
     optimiser_class = ExpectedImprovement
 
-    models: Models = param("default", MODELS_ARE)
-    bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
     noise: Literal["fitted", "tiny"] = param(
         "fitted", "noise variance: fitted, or 1e-8 of each function's variance"
     )
@@ -371,7 +373,7 @@ class NoisyExpectedImprovement(ExpectedImprovement):
 
 @ALGORITHMS.register("botorch-nei")
 @dataclass(kw_only=True)
-class BotorchNEI(Climbed):
+class BotorchNEI(Improving):
     """BoTorch's noisy constrained EI, in logarithms (Letham et al. 2019; Ament et al. 2023),
     climbed.
 
@@ -384,9 +386,6 @@ class BotorchNEI(Climbed):
     source = "BoTorch (Balandat et al. 2020; Letham et al. 2019; Ament et al. 2023)"
     about = "noisy constrained log-EI of the BoTorch library, with models fitted every round"
     optimiser_class = NoisyExpectedImprovement
-
-    models: Models = param("default", MODELS_ARE)
-    bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
 
 
 class TrustRegion(Opponent):

@@ -11,12 +11,11 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import Misuse, show, unknown, wrong_value
 
 Again = Literal["failed", "stale", "damaged"]
 ENGINES = ("ray", "processes", "inline")
 UNITS = {"cpus": 1.0, "cpumin": 60.0, "cpuh": 3600.0}
-_BUDGET = re.compile(r"(\d+(?:\.\d+)?)(cpus|cpumin|cpuh)")
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,17 @@ def parse_budget(text: str | None) -> float:
     Raises:
         Misuse: something else.
     """
-    match = _BUDGET.fullmatch(text) if isinstance(text, str) else None
-    if text is not None and (match is None or float(match[1]) == 0):
-        raise Misuse(
-            f"budget is {text!r}; give a number above 0 with its unit: {', '.join(UNITS)} (as in "
-            "2cpuh)"
-        )
-    return math.inf if match is None else float(match[1]) * UNITS[match[2]]
+    return math.inf if text is None else parse_amount("budget", text, UNITS, "2cpuh")
+
+
+def parse_amount(
+    name: str, text: Any, units: Mapping[str, float], example: str, location: str = ""
+) -> float:
+    """Return a number above 0 that stands before its unit, in terms of that; raise `Misuse` for
+    anything else.
+    """
+    match = re.fullmatch(rf"(\d+(?:\.\d+)?) ?({'|'.join(units)})", str(text))
+    if match is None or float(match[1]) == 0:
+        allowed = f"a number above 0 with its unit: {', '.join(units)} (as in {example})"
+        raise wrong_value(name, text, allowed, location)
+    return float(match[1]) * units[match[2]]

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cbobench import params
 from cbobench.errors import show
 from cbobench.problems.base import Problem
 from cbobench.suite.settings import Demand
@@ -158,13 +159,7 @@ class Cells(Sequence[Cell]):
     def __len__(self) -> int:
         return self._ends[-1] if self.by_pair else 0
 
-    @overload
-    def __getitem__(self, index: int) -> Cell: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Cell]: ...
-    def __getitem__(self, index: int | slice) -> Cell | list[Cell]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: int) -> Cell:  # type: ignore[override]
         index = range(len(self))[index]
         pair_index = bisect_right(self._ends, index)
         pair_cells = self.by_pair[pair_index]
@@ -304,32 +299,14 @@ class Grid:
 def _variant(content: dict[str, Any]) -> Variant:
     """Return a problem or an algorithm of a stored grid."""
     variant = Variant(**content)
-    kinds = {
-        "name": str,
-        "label": str,
-        "given": dict,
-        "values": dict,
-        "settings": dict,
-        "note": str,
-    }
-    pairs = (
-        variant.inputs
-        if isinstance(variant.inputs, list)
-        else []
-        if variant.inputs is None
-        else [None]
-    )
-    if not all(
-        isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) for entry in pairs
-    ):
+    params.resolve(Variant, content)  # refuses values of other types
+    pairs = variant.inputs or []
+    if not all(len(entry) == 2 and isinstance(entry[0], str) for entry in pairs):
         raise ValueError(f"inputs is {show(variant.inputs)}")
     objective = variant.objective or ["", 0.0, 1.0]
-    is_typed = isinstance(objective, list) and [*map(type, objective)] == [str, float, float]
+    is_typed = [*map(type, objective)] == [str, float, float]
     if not is_typed or not all(map(math.isfinite, objective[1:])):
         raise ValueError(f"objective is {show(variant.objective)}")
-    for name, kind in kinds.items():
-        if not isinstance(getattr(variant, name), kind):
-            raise ValueError(f"{name} is {show(getattr(variant, name))}")
     variant.key, variant.title  # noqa: B018 - raise where a value is no JSON
     # no reader may take it for the method or problem of that name
     if variant.borrows_name:

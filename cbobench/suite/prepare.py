@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from cbobench.gp.posteriors import choice
 from cbobench.problems.base import Drawn, Problem
 from cbobench.problems.data import Site
 from cbobench.problems.instances import check_drawn
-from cbobench.registry import tell_install
 from cbobench.rng import Streams
 from cbobench.suite import yamlio
 from cbobench.suite.cells import Grid, Pair, Suite
@@ -38,7 +36,6 @@ from cbobench.suite.variants import Variant, canonical
 from cbobench.suite.yamlio import SourceLine
 from cbobench.threads import single_thread
 from cbobench.watcher import Watcher
-from cbobench.words import join_words
 
 ALTERNATIVES = "; can play it: "  # begins the part of a reason that tables leave out
 # values of inputs that a manifest holds; of a larger table an action is its number
@@ -194,30 +191,6 @@ def check_needs(algorithm: type[Algorithm], problem: Problem) -> None:
         )
 
 
-def list_absent(cls: type[Algorithm]) -> list[str]:
-    """Return the libraries of a method that are not installed, if an extra installs them."""
-    return (
-        [name for name in cls.libraries if find_spec(name) is None] if hasattr(cls, "extra") else []
-    )
-
-
-def describe_missing(classes: Mapping[str, type[Any]]) -> str:
-    """Return in a line what some methods (by name) lack together, and one command that installs it
-    all.
-
-    "" if fewer than two of them lack anything: such a method says it itself.
-    """
-    lacking = {name: cls for name, cls in classes.items() if list_absent(cls)}
-    if len(lacking) <= 1:
-        return ""
-    libraries = dict.fromkeys(library for cls in lacking.values() for library in list_absent(cls))
-    extras = dict.fromkeys(cls.extra for cls in lacking.values())
-    return (
-        f"{join_words(lacking)} need {join_words(libraries)}, not installed here; to install: "
-        f"{tell_install(','.join(extras))}"
-    )
-
-
 def _check_pairs(
     text: SuiteText, pairs: Sequence[Pair], problems: Mapping[str, Problem]
 ) -> list[tuple[Pair, str]]:
@@ -253,7 +226,7 @@ def _check_pairs(
             reason = str(error) if isinstance(error, CbobenchError) else one_line(error)
             unplayable.append((pair, reason.partition(ALTERNATIVES)[0]))
             if not text.skips or len(unplayable) == len(pairs):
-                raise _refuse_pair(text, pair, reason, pairs) from error
+                raise _refuse_pair(text, pair, reason) from error
     return unplayable
 
 
@@ -269,19 +242,11 @@ def check_pair(variant: Variant, problem: Problem) -> None:
         algorithm.check_late(problem)
 
 
-def _refuse_pair(text: SuiteText, pair: Pair, reason: str, pairs: Sequence[Pair]) -> Misuse:
-    """Return what refuses a suite for a pair; where its method lacks a library, all methods that
-    lack any.
-    """
-    hint = (
-        ""
-        if text.skips
-        else "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
-    )
-    classes = {listed.algorithm.brief: ALGORITHMS.get(listed.algorithm.name) for listed in pairs}
-    together = describe_missing(classes) if list_absent(classes[pair.algorithm.brief]) else ""
-    if together:
-        return Misuse(f"{text.path}: {together}{hint}")
+def _refuse_pair(text: SuiteText, pair: Pair, reason: str) -> Misuse:
+    """Return what refuses a suite for a pair."""
+    hint = "; to leave such pairs out: --only, or `skip: unplayable` in the suite"
+    if text.skips:
+        hint = ""
     return Misuse(
         f"{text.path}: {pair.algorithm.brief} cannot play {pair.problem.brief}: {reason}{hint}"
     )

@@ -15,17 +15,17 @@ identity, so that a cell played with other resources is not played again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import Misuse, wrong_value
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.past import FILE, PastRows, read_past, take_past
+from cbobench.suite.call import parse_amount
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
 from cbobench.words import count_noun
 
@@ -50,31 +50,31 @@ DESIGNS = get_args(DesignName)
 SPREAD = {"pending": "variance"}
 
 
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number, which True is not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def parse_whole(name: str, value: Any, least: int, most: int, location: str) -> int:
+    """Return a whole number; raise `Misuse` for anything else, or one out of its range."""
+    if not is_whole(value) or not least <= value <= most:
+        raise wrong_value(name, value, f"a whole number from {least} to {most}", location)
+    return int(value)
+
+
 def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
     """Return the evaluations under way, {"points": q, "as": way}; empty for one at a time.
 
     Raises:
         Misuse: anything else; `location` (file and line) starts the message.
     """
-    points = value
-    way = WAYS[0]
-    if isinstance(value, Mapping):
-        if not {"points"} <= set(value) <= {"points", "as"}:
-            raise Misuse(
-                f"{location}parallel is {show(value)}; allowed: a number, or {{points: number, "
-                "as: batch}"
-            )
-        points = value["points"]
-        way = value.get("as", WAYS[0])
-    if way not in WAYS:
-        raise Misuse(f"{location}parallel: as is {show(way)}; allowed: {', '.join(WAYS)}")
-    if not isinstance(points, int) or isinstance(points, bool) or not 1 <= points < max(2, horizon):
-        most = max(1, horizon - 1)
-        allowed = (
-            f"a whole number of evaluations under way, from 1 to {most}, as the horizon is "
-            f"{horizon}"
-        )
-        raise Misuse(f"{location}parallel is {show(points)}; allowed: {allowed}")
+    stated = value if isinstance(value, Mapping) else {"points": value}
+    way = stated.get("as", WAYS[0])
+    if not {"points"} <= set(stated) <= {"points", "as"} or way not in WAYS:
+        allowed = f"a number, or {{points: number, as: {' or '.join(WAYS)}}}"
+        raise wrong_value("parallel", value, allowed, location)
+    # Of the last round's points none is under way.
+    points = parse_whole("parallel", stated["points"], 1, max(1, horizon - 1), location)
     return {"points": points, "as": way} if points > 1 else {}
 
 
@@ -111,16 +111,13 @@ def parse_initial(value: Any, horizon: int, location: str, folder: Path) -> dict
     Raises:
         Misuse: anything else; `location` (file and line) starts the message.
     """
-    if isinstance(value, Mapping) and [*value] == [FILE] and isinstance(value[FILE], str):
-        return {FILE: read_past(folder / value[FILE], location)}
-    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in DESIGNS:
+    if not isinstance(value, Mapping) or len(value) != 1 or not {*value} <= {FILE, *DESIGNS}:
         allowed = "{sobol: rounds} or {random: rounds}; past measurements {file: past.csv}"
-        raise Misuse(f"{location}initial is {show(value)}; allowed: {allowed}")
-    name, count = next(iter(value.items()))
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count < horizon:
-        allowed = f"a whole number from 1 to {horizon - 1}, as the horizon is {horizon}"
-        raise Misuse(f"{location}initial: {name} is {show(count)}; allowed: {allowed}")
-    return {name: count}
+        raise wrong_value("initial", value, allowed, location)
+    name, given = next(iter(value.items()))
+    if name == FILE:
+        return {FILE: read_past(folder / str(given), location)}
+    return {name: parse_whole(f"initial: {name}", given, 1, horizon - 1, location)}
 
 
 def count_past(algorithm: Variant) -> int:
@@ -189,7 +186,6 @@ def check_initial(initial: dict[str, Any], problems: Mapping[str, Problem], loca
 
 
 UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
-_MEMORY = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
 MAX_CPUS = 4096
 
 
@@ -225,29 +221,14 @@ def parse_resources(value: Any, location: str) -> Demand:
     """
     if value is None:
         return ONE
-    if not isinstance(value, Mapping):
-        raise Misuse(
-            f"{location}resources is {show(value)}; allowed: {{cpus: a whole number, memory: as "
-            "in 8GB}"
-        )
-    for key in value:
-        if key not in ("cpus", "memory"):
-            raise unknown("resource", key, ("cpus", "memory"), location=location)
-    cpus = value.get("cpus", 1)
+    if not isinstance(value, Mapping) or not {*value} <= {"cpus", "memory"}:
+        allowed = "{cpus: a whole number, memory: as in 8GB}"
+        raise wrong_value("resources", value, allowed, location)
+    cpus = parse_whole("cpus", value.get("cpus", 1), 1, MAX_CPUS, location)
     memory = value.get("memory")
-    if not isinstance(cpus, int) or isinstance(cpus, bool) or not 1 <= cpus <= MAX_CPUS:
-        raise Misuse(
-            f"{location}cpus is {show(cpus)}; it must be a whole number of at least 1, at most "
-            f"{MAX_CPUS}"
-        )
-    match = _MEMORY.fullmatch(memory) if isinstance(memory, str) else None
-    if memory is not None and (match is None or float(match[1]) == 0):
-        units = ", ".join(UNITS)
-        raise Misuse(
-            f"{location}memory is {show(memory)}; give a number above 0 with its unit: {units} "
-            "(as in 8GB)"
-        )
-    return Demand(cpus, 0 if match is None else int(float(match[1]) * UNITS[match[2]]))
+    if memory is None:
+        return Demand(cpus)
+    return Demand(cpus, int(parse_amount("memory", memory, UNITS, "8GB", location)))
 
 
 def refuse_excess(demands: Mapping[str, Demand], cpus: int, memory: int) -> None:

@@ -14,7 +14,15 @@ from typing import Any
 
 from cbobench import params, resources
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import Misuse, mask_secrets, nearest, refuse_strange, show, unknown
+from cbobench.errors import (
+    Misuse,
+    mask_secrets,
+    nearest,
+    refuse_strange,
+    show,
+    unknown,
+    wrong_value,
+)
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.past import FILE
@@ -26,9 +34,11 @@ from cbobench.suite.settings import (
     SPREAD,
     Demand,
     apply_settings,
+    is_whole,
     parse_initial,
     parse_parallel,
     parse_resources,
+    parse_whole,
 )
 from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import (
@@ -66,8 +76,7 @@ class Entry:
 
     Attributes:
         resources: what the suite says that a task of it needs.
-        lines: of its settings in the file, and of those within one by both names, such as
-            "constraints.late".
+        lines: of its settings in the file.
     """
 
     name: str
@@ -86,10 +95,7 @@ class Entry:
             name = next(filter(None, match.groups()))
             name = name if name in self.lines else f"{name}s"  # "input 'gas'" is of inputs
             if name in self.lines:
-                inner = re.search(r"'([^']+)'", complaint[match.start() :])
-                return self.lines.get(
-                    f"{name}.{inner.group(1)}" if inner else name, self.lines[name]
-                )
+                return self.lines[name]
         # "rows 'ovens.csv' does not exist"
         return self.lines.get(complaint.partition(" ")[0], self.line)
 
@@ -107,34 +113,30 @@ class Entry:
 def entries(content: Located, key: str, at: SourceLine) -> list[Entry]:
     items = content[key]
     if not isinstance(items, LocatedList) or not items:
-        problem = f"{at(content.lines[key])}{key} is {show(items)}"
-        raise Misuse(f"{problem}; allowed: a list of names, or of name: {{parameters}}")
+        allowed = "a list of names, or of name: {parameters}"
+        raise wrong_value(key, items, allowed, at(content.lines[key]))
     result = []
     for item, line in zip(items, items.lines, strict=True):
-        if isinstance(item, str):
-            result.append(Entry(item, axes={}, swept=frozenset(), label=None, line=line))
-        elif isinstance(item, Located) and len(item) == 1:
-            name, settings = next(iter(item.items()))
-            if settings is None:
-                settings = copy_without_lines({})
-            if not isinstance(settings, Located):
-                raise Misuse(
-                    f"{at(line)}parameters of {show(name)} must be a mapping, not {show(settings)}"
-                )
-            label = settings.get("label")
-            if label is not None and (not isinstance(label, str) or not label.strip()):
-                raise Misuse(f"{at(line)}label is {show(label)}; it must be text")
-            if key == "problems" and "resources" in settings:
-                raise Misuse(f"{at(line)}{name} is a problem; resources are those of an algorithm")
-            result.append(_entry(name, settings, label, line, at))
-        else:
+        named = {item: None} if isinstance(item, str) else item
+        if not isinstance(named, dict) or len(named) != 1:
             raise Misuse(
                 f"{at(line)}{show(item)} is not an entry; write a name, or name: {{parameters}}"
             )
+        name, settings = next(iter(named.items()))
+        if settings is None:
+            settings = copy_without_lines({})
+        if not isinstance(settings, Located):
+            raise wrong_value(f"what stands for {name}", settings, "{parameters}", at(line))
+        if key == "problems" and "resources" in settings:
+            raise Misuse(f"{at(line)}{name} is a problem; resources are those of an algorithm")
+        result.append(_entry(name, settings, line, at))
     return result
 
 
-def _entry(name: str, settings: Located, label: str | None, line: int, at: SourceLine) -> Entry:
+def _entry(name: str, settings: Located, line: int, at: SourceLine) -> Entry:
+    label = settings.get("label")
+    if label is not None and (not isinstance(label, str) or not label.strip()):
+        raise wrong_value("label", label, "text", at(line))
     axes: dict[str, Sequence[Any]] = {}
     swept_keys = set()
     for key, value in settings.items():
@@ -144,18 +146,12 @@ def _entry(name: str, settings: Located, label: str | None, line: int, at: Sourc
         values = _swept(value["sweep"]) if swept else [value]
         if swept and (list(value) != ["sweep"] or not values):
             allowed = "a value, {sweep: [values]}, or whole numbers as {sweep: 1-54}"
-            raise Misuse(f"{at(settings.lines[key])}{key} is {show(value)}; allowed: {allowed}")
+            raise wrong_value(key, value, allowed, at(settings.lines[key]))
         axes[key] = values if isinstance(values, range) else params.plain(values)
         if swept:
             swept_keys.add(key)
     counts = {key: len(values) for key, values in axes.items()}
     refuse_product(counts, MAX_VARIANTS, f"variants of {show(name)}", at(line))
-    inner = {key: value for key, value in settings.items() if isinstance(value, Located)}
-    lines = {
-        f"{key}.{name}": number
-        for key, value in inner.items()
-        for name, number in value.lines.items()
-    }
     return Entry(
         name=name,
         axes=axes,
@@ -163,7 +159,7 @@ def _entry(name: str, settings: Located, label: str | None, line: int, at: Sourc
         label=label,
         line=line,
         resources=settings.get("resources"),
-        lines=lines | settings.lines,
+        lines=settings.lines,
     )
 
 
@@ -329,15 +325,16 @@ def read_suite(call: Call) -> SuiteText:
             raise Misuse(f"{path}: the key {key!r} is missing; needed: {', '.join(NEEDED)}")
 
     # Values come before entries, whose classes have to be imported.
-    horizon = _parse_horizon(
-        content["horizon"] if call.horizon is None else call.horizon, place("horizon")
-    )
-    seeds = _parse_seeds(content["seeds"] if call.seeds is None else call.seeds, place("seeds"))
+    chosen = {"horizon": call.horizon, "seeds": call.seeds}
+    content |= {key: value for key, value in chosen.items() if value is not None}
+    horizon = parse_whole("horizon", content["horizon"], 1, MAX_HORIZON, place("horizon"))
+    seeds = _parse_seeds(content["seeds"], place("seeds"))
     shared = _parse_shared(content.get("shared"), place("shared"))
     keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
     timeout = _parse_timeout(content.get("timeout"), place("timeout"))
     skips = _parse_skip(content.get("skip"), place("skip"))
-    name, about = _parse_names(content, place("suite"), place("about"))
+    name = _parse_name(content["suite"], place("suite"))
+    about = _parse_about(content.get("about"), place("about"))
 
     # Counted before anything is made of them: a sweep of a few words may stand for billions of
     # cells.
@@ -465,94 +462,65 @@ def check_unique(variants: Sequence[Variant], noun: str, path: Path) -> None:
             )
 
 
-def _parse_horizon(value: Any, location: str) -> int:
-    if not _is_whole(value) or not 1 <= value <= MAX_HORIZON:
-        raise Misuse(
-            f"{location}horizon is {show(value)}; it must be a whole number of at least 1, at "
-            f"most {MAX_HORIZON}"
-        )
-    return int(value)
-
-
 def _parse_seeds(value: Any, location: str) -> Sequence[int]:
-    if _is_whole(value) and 0 < value <= MAX_SEEDS:
-        return range(value)
-    if (
-        isinstance(value, list)
-        and value
-        and all(_is_whole(seed) and 0 <= seed <= MAX_SEED for seed in value)
-    ):
-        if len(set(value)) < len(value):
-            raise Misuse(f"{location}seeds holds a number twice: {show(value)}")
-        return tuple(value)
-    if isinstance(value, Mapping) and set(value) == {"first", "count"}:
-        first = value["first"]
-        count = value["count"]
-        if (
-            _is_whole(first)
-            and _is_whole(count)
-            and 0 <= first <= MAX_SEED - count
-            and 0 < count <= MAX_SEEDS
-        ):
-            return range(first, first + count)
-    forms = "a count, a list of whole numbers, or {first: a, count: n}"
-    if isinstance(value, list) and any(_is_whole(seed) and seed < 0 for seed in value):
-        forms = "seeds of at least 0 in a list"
-    limits = f"from 1 to {MAX_SEEDS:,} of them, none above {MAX_SEED:,}"
-    raise Misuse(f"{location}seeds is {show(value)}; allowed: {forms}; {limits}")
+    seeds: Sequence[Any] = ()
+    if isinstance(value, list):
+        seeds = tuple(value)
+    elif is_whole(value):
+        seeds = range(value)
+    elif isinstance(value, Mapping) and {*value} == {"first", "count"}:
+        are_whole = all(map(is_whole, value.values()))
+        seeds = range(value["first"], value["first"] + value["count"]) if are_whole else ()
+    # Of what is far too long only the beginning is looked at, of a range its ends.
+    shown = seeds[: MAX_SEEDS + 1]
+    looked_at = shown if isinstance(value, list) else [*shown[:1], *shown[-1:]]
+    are_seeds = all(is_whole(seed) and 0 <= seed <= MAX_SEED for seed in looked_at)
+    if not are_seeds or not 0 < len(shown) <= MAX_SEEDS or len({*shown}) < len(shown):
+        raise wrong_value(
+            "seeds",
+            value,
+            "a count, a list of whole numbers, or {first: a, count: n}; from 1 to "
+            f"{MAX_SEEDS:,} different ones, of at least 0 and at most {MAX_SEED:,}",
+            location,
+        )
+    return seeds
 
 
 def _parse_shared(value: Any, location: str) -> dict[str, Any]:
     if value is not None and not isinstance(value, Mapping):
-        raise Misuse(f"{location}shared is {show(value)}; it must map parameters to values")
+        raise wrong_value("shared", value, "a mapping of parameters to values", location)
     return dict(value or {})
 
 
 def _parse_keep(value: Any, location: str) -> int | None:
     if value == "all":
         return None
-    if (
-        isinstance(value, Mapping)
-        and set(value) == {"rounds"}
-        and _is_whole(value["rounds"])
-        and value["rounds"] > 0
-    ):
-        return int(value["rounds"])
-    raise Misuse(
-        f"{location}record is {show(value)}; allowed: all, or {{rounds: a whole number of at "
-        "least 1}"
-    )
+    if not isinstance(value, Mapping) or {*value} != {"rounds"}:
+        raise wrong_value("record", value, "all, or {rounds: a whole number}", location)
+    return parse_whole("record: rounds", value["rounds"], 1, MAX_HORIZON, location)
 
 
 def _parse_timeout(value: Any, location: str) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_number = is_whole(value) or isinstance(value, float)
     if value is not None and not (is_number and 0 < value < float("inf")):
-        raise Misuse(
-            f"{location}timeout is {show(value)}; allowed: a number of seconds per cell, above 0"
-        )
+        raise wrong_value("timeout", value, "a number of seconds per cell, above 0", location)
     return value
 
 
 def _parse_skip(value: Any, location: str) -> bool:
     if value not in (None, "unplayable"):
-        raise Misuse(f"{location}skip is {show(value)}; allowed: unplayable")
+        raise wrong_value("skip", value, "unplayable", location)
     return value is not None
 
 
-def _parse_names(
-    content: Mapping[str, Any], name_location: str, about_location: str
-) -> tuple[str, str]:
-    name = content["suite"]
-    about = content.get("about") or ""
+def _parse_name(name: Any, location: str) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise Misuse(
-            f"{name_location}suite is {show(name)}; allowed: a name of letters, digits, - _ . "
-            "and spaces"
-        )
-    if not isinstance(about, str):
-        raise Misuse(f"{about_location}about is {show(about)}; it must be text")
-    return name, about
+        allowed = "a name of letters, digits, - _ . and spaces"
+        raise wrong_value("suite", name, allowed, location)
+    return name
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _parse_about(about: Any, location: str) -> str:
+    if not isinstance(about or "", str):
+        raise wrong_value("about", about, "text", location)
+    return about or ""

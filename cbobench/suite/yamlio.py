@@ -8,7 +8,7 @@ of every entry. Limits keep reading fast and within memory, whoever wrote the fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -180,27 +180,10 @@ def _sequence(loader: _Loader, node: yaml.Node) -> LocatedList:
     return result
 
 
-def _scalar(kind: str) -> Callable[[_Loader, yaml.Node], Any]:
-    make = getattr(yaml.SafeLoader, f"construct_yaml_{kind}")
-
-    def construct(loader: _Loader, node: yaml.Node) -> Any:
-        try:
-            return make(loader, node)
-        except (ValueError, LookupError):
-            raise _wrong(node, f"{show(node.value)} is not of the kind {kind}") from None
-
-    return construct
-
-
-def _refuse_tag(loader: _Loader, node: yaml.Node) -> None:
-    raise _wrong(node, f"could not determine a constructor for the tag {show(node.tag)}")
-
-
 _Loader.add_constructor(f"{_TAG}map", _mapping)
 _Loader.add_constructor(f"{_TAG}seq", _sequence)
-for _name in ("null", "bool", "int", "float", "str"):
-    _Loader.add_constructor(f"{_TAG}{_name}", _scalar(_name))
-_Loader.add_constructor(None, _refuse_tag)
+for _tag in (f"{_TAG}null", f"{_TAG}bool", f"{_TAG}int", f"{_TAG}float", f"{_TAG}str", None):
+    _Loader.add_constructor(_tag, yaml.SafeLoader.yaml_constructors[_tag])
 
 
 def copy_without_lines(value: Any) -> Any:

@@ -188,7 +188,7 @@ def test_no_command_line_finishes_a_mapping(done, capsys):
     ("change", "message"),
     [
         ({"horizn": 3}, "the suite: unknown key 'horizn'; did you mean 'horizon'"),
-        ({"horizon": "long"}, "the suite: horizon is 'long'; it must be a whole number"),
+        ({"horizon": "long"}, "the suite: horizon is 'long'; allowed: a whole number"),
         (
             {"algorithms": ["ckb-ubc"]},
             "the suite: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'",

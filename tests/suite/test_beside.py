@@ -164,7 +164,7 @@ def test_two_modules_of_one_name_are_refused(beside, monkeypatch, tmp_path):
         (["check", "halving.py"], "or your own as module:Class"),
         (
             ["run", "plant"],
-            "there is no shipped suite 'plant'; did you mean the file 'plant.yaml'?",
+            "unknown suite 'plant'; did you mean 'plant.yaml'?",
         ),
         (
             ["compare", "plant"],

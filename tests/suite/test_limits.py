@@ -76,11 +76,11 @@ WRONG = {
     ),
     "an empty int": (
         ("seeds: 3", "seeds: !!int ''"),
-        "suite.yaml:3: not valid YAML: '' is not of the kind int",
+        "suite.yaml: not valid YAML: ",
     ),
     "a number of 5,000 digits": (
         ("seeds: 3", "seeds: 1" + 5000 * "0"),
-        "not valid YAML: '1000.*000' is not of the",
+        "not valid YAML: ValueError: ",
     ),
     "bytes": (
         ("0.25", "!!binary aGk="),
@@ -135,7 +135,7 @@ WRONG = {
     ),
     "too many seeds": (
         ("seeds: 3", "seeds: 1000000000"),
-        "; from 1 to [0-9,]+ of them, none above [0-9,]+",
+        "; from 1 to [0-9,]+ different ones",
     ),
     "code with an end of line": (("- ckb-ucb", r'- "evil:X\n"'), r"holds U\+000A"),
 }

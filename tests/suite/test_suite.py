@@ -47,9 +47,9 @@ WRONG = [
         ("horizon: 10", "horizont: 10"),
         r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?",
     ),
-    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; allowed: about"),
-    (("horizon: 10", "horizon: ten"), "horizon is 'ten'; it must be a whole number"),
-    (("horizon: 10", "horizon: 0"), "it must be a whole number of at least 1"),
+    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; did you mean 'suite'"),
+    (("horizon: 10", "horizon: ten"), "horizon is 'ten'; allowed: a whole number"),
+    (("horizon: 10", "horizon: 0"), "horizon is 0; allowed: a whole number from 1 to"),
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
     (
         ("horizon: 10", "horizon: 10\nhorizon: 20"),
@@ -58,14 +58,14 @@ WRONG = [
     (("seeds: 3", "seeds: -1"), "suite.yaml:3: seeds is -1; allowed: a count"),
     (
         ("seeds: 3", "seeds: [0, 1, -2]"),
-        "seeds is .0, 1, -2.; allowed: seeds of at least 0 in a list; from 1",
+        "seeds is .0, 1, -2.; allowed: .* of at least 0",
     ),
     (
         ("beta_scale: {sweep: [0.2, 1.0]}", "lengthscale: 0.1"),
         "ckb-rand: 'lengthscale' is the problem's: .* kernel: fit",
     ),
-    (("seeds: 3", "seeds: 0"), "seeds is 0; allowed: .*; from 1 to 1,000,000 of them"),
-    (("seeds: 3", "seeds: [1, 1]"), "holds a number twice"),
+    (("seeds: 3", "seeds: 0"), "seeds is 0; allowed: .*; from 1 to 1,000,000 different ones"),
+    (("seeds: 3", "seeds: [1, 1]"), r"seeds is \[1, 1\]; allowed: .* different ones"),
     (("seeds: 3", "seeds: {first: 3}"), "allowed: a count, a list"),
     (
         ("seeds: 3", "seeds: 3\ntimeout: soon"),
@@ -103,7 +103,7 @@ WRONG = [
         ("horizon: 10", "horizon: 999\ninitial: {random: 500}"),
         "design of 500 rounds, but there are 100 actions",
     ),
-    (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; it must map"),
+    (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; allowed: a mapping"),
     (
         ("ckb-ucb", "ckb-ubc"),
         r"suite.yaml:7: unknown algorithm 'ckb-ubc'; did you mean 'ckb-ucb'\?; there are \d+: cb",
@@ -119,7 +119,7 @@ WRONG = [
         "constraint is 'thershold'; did you mean 'threshold'?; allowed: 'threshold' | "
         "'independent'",
     ),
-    (("{h: 0.25}", "5"), "parameters of 'rkhs-1d' must be a mapping, not 5"),
+    (("{h: 0.25}", "5"), "what stands for rkhs-1d is 5; allowed: {parameters}"),
     (("[0.2, 1.0]", "[0.2, 0.2]"), "stands twice"),
     (
         ("[0.2, 1.0]", "[]"),
@@ -205,10 +205,10 @@ WRONG = [
     (("suite: s", "suite: ../s"), "suite is '../s'; allowed: a name of letters"),
     (("suite: s", "suite: [1]"), r"suite is \[1\]"),
     (("suite: s", "suite: s\nabout: [1]"), "about is"),
-    (("horizon: 10", "horizon: 1" + 30 * "0"), "at most 1000000000"),
+    (("horizon: 10", "horizon: 1" + 30 * "0"), "from 1 to 1000000000"),
     (("seeds: 3", "seeds: [99999999999999999999]"), "allowed: a count"),
-    (("seeds: 3", "seeds: 3\nshared: []"), "it must map"),
-    (("[0.2, 1.0]}, label: Rand", "[0.2, 1.0]}, label: [Rand]"), "it must be text"),
+    (("seeds: 3", "seeds: 3\nshared: []"), "allowed: a mapping"),
+    (("[0.2, 1.0]}, label: Rand", "[0.2, 1.0]}, label: [Rand]"), "label is .*; allowed: text"),
     (("{h: 0.25}", "{h: 1" + 200 * "0" + "}"), "allowed: number"),
     (("{h: 0.25}", "!!int abc"), "not valid YAML"),
     (
@@ -473,8 +473,8 @@ algorithms:
         (("rows: c.csv", "rows: d.csv"), "suite.yaml:7: table: rows "),
         (("[a, b]", "[a, bb]"), "suite.yaml:8: table: rows 'c.csv': inputs: unknown column 'bb'"),
         (("minimise: f", "min: f"), "suite.yaml:10: table: objective: unknown direction 'min'"),
-        (("g: {at_most", "g: {at_mots"), "suite.yaml:12: table: constraints: 'g' is"),
-        (("at_most: 1", "at_mots: 1"), "suite.yaml:13: table: constraints: 'h' is"),
+        (("g: {at_most", "g: {at_mots"), "suite.yaml:11: table: constraints: 'g' is"),
+        (("at_most: 1", "at_mots: 1"), "suite.yaml:11: table: constraints: 'h' is"),
         (("one_hot", "one_hott"), "suite.yaml:9: table: unknown parameter 'one_hott'"),
         (("one_hot: [b]", "log: [b]"), "suite.yaml:7: table: rows 'c.csv': column 'b' holds text"),
         (("beta_scale: 1", "beta_scale: -1"), "suite.yaml:17: ckb-ucb: beta_scale is -1"),

@@ -11,7 +11,6 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.registry import tell_install
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from tests.helpers import load
@@ -88,20 +87,10 @@ def test_only_is_applied_first(write_suite, only):
     assert not grid.unplayable
 
 
-def test_all_missing_extras_are_named_at_once_with_one_command(write_suite, monkeypatch):
-    for module in ("opponents.library", "suite.prepare"):
-        monkeypatch.setattr(f"cbobench.{module}.find_spec", lambda name: None)
+def test_a_missing_extra_is_named_with_its_command(write_suite, monkeypatch):
+    monkeypatch.setattr("cbobench.opponents.library.find_spec", lambda name: None)
     suite = SUITE.replace("skip: unplayable\n", "").replace(
         "[gramacy, rkhs-1d]", "[gramacy: {label: plant}]"
-    )
-    named = "[random, optuna-tpe, optuna-gp, pymoo-ga, pymoo-de]"
-    with pytest.raises(Misuse) as caught:
-        load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", named)))
-    message = str(caught.value).partition("suite.yaml: ")[2]
-    assert message.startswith(
-        "optuna-tpe, optuna-gp, pymoo-ga and pymoo-de need optuna, torch and pymoo, not "
-        "installed here; to install: "
-        f"{tell_install('optuna,optuna-gp,pymoo')}; to leave such pairs out: "
     )
     with pytest.raises(
         Misuse,
