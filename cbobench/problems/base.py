@@ -97,7 +97,9 @@ class Feedback:
             if rectified:
                 return np.maximum(self.g, 0.0)
             return self.g
-        return self._each(lambda g: np.maximum(g, 0.0) if rectified else g)
+        if rectified:
+            return self._each(lambda g: np.maximum(g, 0.0))
+        return self._each(lambda g: g)
 
     def _each(self, value: Callable[[Array], Array]) -> Array:
         """Sum over the constraint values that arrive late in this round, (S, m)."""
@@ -105,6 +107,7 @@ class Feedback:
         a = self.arrivals
         assert a is not None
         of_g = a.function > 0
+        # Several values of one constraint may arrive at once; += would count one of them.
         np.add.at(total, (a.replicate[of_g], a.function[of_g] - 1), value(a.value[of_g]))
         return total
 
@@ -130,6 +133,7 @@ class Feedback:
         """
         assert self.arrivals is not None
         replicates, m = self.g.shape
+        # Every round comes whole here, and arrivals are sorted: they are a block of each replicate.
         values = self.arrivals.value.reshape(replicates, -1, 1 + m)
         rounds = self.arrivals.round.reshape(replicates, -1, 1 + m)[0, :, 0]
         for k, t in enumerate(rounds.tolist()):
@@ -197,9 +201,11 @@ class Problem:
         kept computed by one BLAS thread.
         """
         super().__init_subclass__(**options)
+        # A product that is split over threads has other bits, and what is kept enters every play.
         for kept in vars(cls).values():
             if isinstance(kept, cached_property):
                 kept.func = single_thread()(kept.func)
+        # A draw that is inherited has been wrapped already.
         if not hasattr(cls.draw, "settles"):
             cls.draw = _settling(cls.draw)  # type: ignore[assignment, method-assign]
 
@@ -222,6 +228,7 @@ class Problem:
             raise Misuse(
                 f"feasibility_tolerance is {most}; it must be at least 0 and finite, such as 1e-12"
             )
+        # No copy for the many problems without a tolerance.
         if most:
             return np.where((g > 0) & (g <= most), 0.0, g)
         return g
@@ -248,6 +255,7 @@ class Problem:
         abilities: set[Ability] = {"feedback at once", "a known optimum"}
         if isinstance(actions, Finite):
             abilities |= {"a finite action set", "a safe seed set"}
+        # Arms, such as those of a covariance that was given, may have no coordinates.
         if isinstance(actions, Box) or actions.points is not None:
             abilities.add("coordinates")
         return frozenset(abilities)
@@ -369,6 +377,7 @@ class Problem:
     def known_instance(self) -> Drawn | None:
         """The instance if every seed draws the same one; a sweep tries it before it starts."""
         if self.seed_independent:
+            # Any generator does: it draws the seed set alone.
             return self.draw([np.random.default_rng(0)])
         return None
 
@@ -380,6 +389,7 @@ def _settling(draw: Draw) -> Draw:
     @wraps(draw)
     def settled(self: Problem, generators: Generators) -> Drawn:
         drawn = draw(self, generators)
+        # Most problems have none, and their draws stay as they are.
         if self.feasibility_tolerance:
             return drawn.settled(self.settle)
         return drawn

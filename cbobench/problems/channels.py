@@ -51,7 +51,9 @@ def noise_law(law: Law, tail: float) -> Sampler:
             sub-Gaussian.
     """
     # NumPy's Pareto draws are those of Lomax, which begin at 0.
-    mean, deviation = 1 / (tail - 1), np.sqrt(tail / (tail - 2)) / (tail - 1)
+    mean = 1 / (tail - 1)
+    deviation = np.sqrt(tail / (tail - 2)) / (tail - 1)
+    # Student's t has the variance tail / (tail - 2).
     laws: dict[Law, Sampler] = {
         "gaussian": standard_normal,
         "uniform": lambda gen, shape: gen.uniform(-np.sqrt(3), np.sqrt(3), shape),
@@ -98,6 +100,7 @@ class AdditiveNoise:
     @property
     def shows_nothing(self) -> bool:
         """Whether `before` is None in every round."""
+        # A subclass may show something of its own.
         return self.everywhere is None and type(self).before is AdditiveNoise.before
 
     def before(self, t: int) -> Shown | None:
@@ -155,14 +158,18 @@ class Delayed:
         feedback = self.inner.at(t, actions)
         observed = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
         due = t + self.draws.at(t).astype(np.intp)
+        # An f that is missing (see `Feedback`) never arrives.
         is_told = ~(np.isnan(observed) & feedback.lacks_f)
         for s, function in np.argwhere(is_told).tolist():
             arrival = s, t, function, float(observed[s, function])
             self.waiting.setdefault(int(due[s, function]), []).append(arrival)
+        # Readers rely on the order of `Arrivals`.
         arrived = np.array(sorted(self.waiting.pop(t, [])), dtype=float).reshape(-1, 4)
         replicate, rounds, functions = arrived[:, :3].T.astype(np.intp)
         unknown = np.full_like(observed, np.nan)
-        arrivals = Arrivals(replicate, rounds, functions, arrived[:, 3])
+        arrivals = Arrivals(
+            replicate=replicate, round=rounds, function=functions, value=arrived[:, 3]
+        )
         return replace(feedback, f=unknown[:, 0], g=unknown[:, 1:], arrivals=arrivals)
 
 
@@ -174,8 +181,14 @@ def skip_failed(t: int, values: Array, good: Mask) -> Feedback:
         good: whether the evaluation succeeded, (S,).
     """
     unknown = np.full_like(values, np.nan)
+    # nonzero goes row by row, which is the order of `Arrivals`.
     s, functions = np.nonzero(np.broadcast_to(good[:, None], values.shape))
-    arrivals = Arrivals(s, np.full(len(s), t, dtype=np.intp), functions, values[s, functions])
+    arrivals = Arrivals(
+        replicate=s,
+        round=np.full(len(s), t, dtype=np.intp),
+        function=functions,
+        value=values[s, functions],
+    )
     return Feedback(unknown[:, 0], unknown[:, 1:], arrivals)
 
 
@@ -205,14 +218,21 @@ class UnderWay:
     def after(self, t: int, feedback: Feedback) -> Feedback:
         """Feedback that the learner gets after round t."""
         self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
-        count = (self.points if self.batch else 1) if len(self.waiting) == self.points else 0
+        # Nothing is over before all q are under way; then the oldest is, or the whole batch.
+        count = 0
+        if len(self.waiting) == self.points:
+            count = self.points if self.batch else 1
         answers = self.waiting[:count]
         self.waiting = self.waiting[count:]
+
+        # By replicate first, then round and function: the order of `Arrivals`.
         replicates, m = feedback.g.shape
         s, k, functions = (index.ravel() for index in np.indices((replicates, count, 1 + m)))
         rounds = np.array([played_round for played_round, _ in answers], dtype=np.intp)
         values = np.array([values for _, values in answers]).reshape(count, replicates, 1 + m)
-        arrivals = Arrivals(s, rounds[k], functions, values.swapaxes(0, 1).ravel())
+        arrivals = Arrivals(
+            replicate=s, round=rounds[k], function=functions, value=values.swapaxes(0, 1).ravel()
+        )
         return Feedback(
             np.full_like(feedback.f, np.nan), np.full_like(feedback.g, np.nan), arrivals
         )
@@ -242,12 +262,15 @@ class FeedbackModel(Problem):
         if isinstance(instances, Instances):
             g = instances.g
             return lambda points: g
-        box, replicates = self.actions, len(instances.noise)
+        replicates = len(instances.noise)
+        box = self.actions
         assert isinstance(box, Box)
 
         def at(points: Array | None) -> Array:
-            units = np.tile(box.candidates, (replicates, 1, 1)) if points is None else points
-            values = instances.values(1, box.scale(units).swapaxes(0, 1))
+            # All actions of a box are the points at which methods first look.
+            if points is None:
+                points = np.tile(box.candidates, (replicates, 1, 1))
+            values = instances.values(1, box.scale(points).swapaxes(0, 1))
             return values[..., 1:].transpose(1, 2, 0)
 
         return at
@@ -281,9 +304,11 @@ class Phased(Drawn):
         self.schedule = list(schedule)
         self.moves = list(moves)
         parts = [part for _, part in schedule]
+        # What a method is told of them must hold in every phase.
         self.norm = np.max([part.norm for part in parts], axis=0)
         self.sup = np.max([part.sup for part in parts], axis=0)
         self.slater = np.min([part.slater for part in parts], axis=0)
+        # These are the problem's own, the same in all phases.
         self.noise = parts[0].noise
         self.redraws = parts[0].redraws
         self.seed_set = None  # a safe action may become unsafe in a later phase
@@ -291,7 +316,10 @@ class Phased(Drawn):
         self.exact = all(part.exact for part in parts)
         self.units = parts[0].units
         binds = [part.binds for part in parts if part.binds is not None]
-        self.binds = np.any(binds, axis=0) if len(binds) == len(parts) else None
+        # Where one phase is not known, that the others do not bind says nothing.
+        self.binds = None
+        if len(binds) == len(parts):
+            self.binds = np.any(binds, axis=0)
 
     def _segments(self, first: int, rounds: int) -> list[tuple[int, int, Drawn]]:
         """(from, to, part) in rounds counted from `first`, for the rounds first, ..., first +
@@ -302,6 +330,7 @@ class Phased(Drawn):
         for (start, part), end in zip(self.schedule, edges[1:], strict=True):
             low = max(start, first)
             high = min(end, first + rounds)
+            # A phase that lies outside these rounds has no segment.
             if low < high:
                 segments.append((low - first, high - first, part))
         return segments

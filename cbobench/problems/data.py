@@ -139,6 +139,7 @@ class Site:
                 f"{data.file} (data of {name!r}) is not in {self.path}; pass --data FOLDER, set "
                 f"{ENVIRONMENT}, or run 'cbobench data fetch {name}'{other}"
             )
+        # Another file would give other numbers, and nobody would notice.
         digest = sha256(path)
         if digest != data.sha256:
             raise Misuse(

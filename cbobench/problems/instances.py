@@ -69,8 +69,13 @@ def _best_mixture(f: Array, g: Array) -> float:
     inside = np.flatnonzero(g <= 0)
     outside = np.flatnonzero(g > 0)
     best = float(f[inside].max())
-    step = max(1, PAIRS // max(1, len(outside)))
-    for i in range(0, len(inside) if len(outside) else 0, step):
+    # Nothing to mix: the best action is the best policy.
+    if len(outside) == 0:
+        return best
+
+    # All pairs of 10,000 actions would take a gigabyte.
+    step = max(1, PAIRS // len(outside))
+    for i in range(0, len(inside), step):
         batch = inside[i : i + step]
         slack = -g[batch][:, None]
         excess = g[outside][None, :]
@@ -95,18 +100,24 @@ def _crossing_edge(f: Array, g: Array) -> list[int]:
     while g[inside] <= 0 < g[outside]:
         run = g[outside] - g[inside]
         rise = f[outside] - f[inside]
+        # The action that is farthest above the line of both ends.
         highest = int((f * run - g * rise).argmax())
+        # Rounding alone must not put an action above the line, or two ends might take turns.
         up = (f[highest] - f[inside]) * run
         along = (g[highest] - g[inside]) * rise
         if not up - along > ROUNDING * (abs(up) + abs(along)):
             break
-        inside, outside = (highest, outside) if g[highest] <= 0 else (inside, highest)
+        if g[highest] <= 0:
+            inside = highest
+        else:
+            outside = highest
     return [best, inside, outside]
 
 
 def _linear_program(f: Array, g: Array) -> float:
     from scipy.optimize import linprog
 
+    # linprog minimises, and keeps shares from falling below 0 by default; they add up to 1.
     solution = linprog(
         -f, A_ub=g, b_ub=np.zeros(len(g)), A_eq=np.ones((1, len(f))), b_eq=[1.0], method="highs"
     )
@@ -295,6 +306,7 @@ class Instances(Drawn):
             metric: d(x, x'), (n, n).
         """
         largest = np.zeros(self.functions.shape[:2])
+        # Some rows of pairs at a time, so that intermediate arrays stay small.
         step = max(1, AT_ONCE // self.functions.size)
         for i in range(0, len(metric), step):
             rise = np.abs(self.functions[:, :, i : i + step, None] - self.functions[:, :, None])
@@ -332,6 +344,7 @@ class Instances(Drawn):
 
     @cached_property
     def _flat(self) -> tuple[Array, Indices]:
+        # Kept, because `values` is asked for in every round of a play.
         replicates, p, n = self.functions.shape
         return self.functions.reshape(-1), n * np.arange(replicates * p).reshape(replicates, p)
 
@@ -354,6 +367,7 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
     """Raises `CellFailure` if a draw has a wrong shape or values that are not finite."""
     p = 1 + constraints
     shapes: dict[str, tuple[int, ...]] = {"norm": (replicates, p), "noise": (replicates, p)}
+    # Only draws on finite sets hold f and g as arrays.
     if isinstance(drawn, Instances) and isinstance(actions, Finite):
         shapes = {"f": (replicates, actions.n), "g": (replicates, constraints, actions.n)} | shapes
     for name, shape in shapes.items():
@@ -367,11 +381,16 @@ def check_drawn(drawn: Drawn, actions: Finite | Box, replicates: int, constraint
             raise CellFailure(
                 f"{name} of the drawn instances is of type {values.dtype}; it must be real numbers"
             )
-        is_bound = name in ("norm", "noise")
-        wrong = np.isnan(values) | (values < 0) if is_bound else ~np.isfinite(values)
+        # Bounds may be infinite, where nobody knows them.
+        if name in ("norm", "noise"):
+            wrong = np.isnan(values) | (values < 0)
+            allowed = "at least 0, or infinite where unknown"
+        else:
+            wrong = ~np.isfinite(values)
+            allowed = "finite"
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0].tolist())
             raise CellFailure(
                 f"{name}{list(place)} of the drawn instances is {values[place]:g}; it must be "
-                f"{'at least 0, or infinite where unknown' if is_bound else 'finite'}"
+                f"{allowed}"
             )

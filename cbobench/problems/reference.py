@@ -66,7 +66,12 @@ def slopes(function: Formula, u: Array) -> Array:
     side = np.where(u < 2 * STEP, 1, np.where(u > 1 - 2 * STEP, -1, 0))  # one-sided at the sides
     derivatives = []
     for i, s in enumerate(side.tolist()):
-        offsets, weights = (np.arange(5) * s, FORWARD * s) if s else (np.arange(-2, 3), CENTRAL)
+        if s:
+            offsets = np.arange(5) * s
+            weights = FORWARD * s
+        else:
+            offsets = np.arange(-2, 3)
+            weights = CENTRAL
         points = np.tile(u, (5, 1))
         points[:, i] += STEP * offsets
         derivatives.append(weights @ function(points) / STEP)
@@ -97,9 +102,11 @@ def search(
         values = np.concatenate(
             [played(part) for part in np.array_split(units, max(1, len(units) // 2**14))]
         )
+
         # Constraints differ by orders of magnitude; the tiny number keeps one that is 0 everywhere
         # from dividing by 0.
         size = 1e-300 + np.nanmax(np.abs(np.where(np.isfinite(values), values, np.nan)), axis=0)
+
         # Starts are the best feasible points,
         # the least infeasible ones where feasible ones are rare, and any others.
         worst = (values[:, 1:] / size[1:]).max(axis=1)
@@ -116,6 +123,7 @@ def search(
                 f"searches; the least max g_j / max |g_j| is {worst.min():.3g}; loosen a "
                 "constraint, or move a side of the box"
             )
+
         # How many searches agree says how sure the optimum is;
         # the others are what a reference states besides.
         ends.sort(key=lambda u: -float(played(u)[0]))
@@ -130,11 +138,10 @@ def search(
         )
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
     active = [f"g_{j}" for j in 1 + np.flatnonzero(best_values[1:] >= -ACTIVE * size[1:])]
-    active += [
-        f"x_{i} at its {'least' if v < 0.5 else 'largest'}"
-        for i, v in enumerate(best.tolist(), 1)
-        if min(v, 1 - v) < 1e-12
-    ]
+    for i, v in enumerate(best.tolist(), 1):
+        if min(v, 1 - v) < 1e-12:
+            end = "least" if v < 0.5 else "largest"
+            active.append(f"x_{i} at its {end}")
     return Optimum(
         x=box.scale(best),
         values=best_values,
@@ -301,6 +308,7 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
             f"{name}: formula gives a point other values beside other points; each must count "
             f"alone: {VECTORISED}"
         )
+
     # A value that is not finite would end a play late, at whatever point is the first to have one.
     points = box.scale(sobol(box.d, SAMPLE))
     values = evaluate(points)
@@ -308,9 +316,12 @@ def check_formula(formula: Formula, box: Box, m: int, name: str) -> None:
     if wrong.any():
         i = int(wrong.argmax())
         j = int((~np.isfinite(values[i])).argmax())
-        count = f"{int(wrong.sum())} of {SAMPLE} points" if wrong.sum() > 1 else "one point"
+        count = "one point"
+        if wrong.sum() > 1:
+            count = f"{int(wrong.sum())} of {SAMPLE} points"
+        function = name_functions(m)[j]
         raise Misuse(
-            f"{name}: formula gives {'f' if j == 0 else f'g_{j}'} = {values[i, j]:g} at x = "
+            f"{name}: formula gives {function} = {values[i, j]:g} at x = "
             f"{points[i].tolist()} ({count}); it must be finite in the whole box: clip it, or "
             "move a side"
         )
@@ -328,7 +339,9 @@ def _evaluate(formula: Formula, m: int, name: str, points: Array) -> Array:
         fix = f"return np.stack([f, g_1, ...], axis=-1), f and m = {m} constraints"
     try:
         values = formula(points.copy())
-        values = np.asarray(np.ma.filled(values, np.nan) if np.ma.is_masked(values) else values)
+        if np.ma.is_masked(values):
+            values = np.ma.filled(values, np.nan)
+        values = np.asarray(values)
     except CellFailure as error:
         raise Misuse(str(error)) from error
     except CbobenchError:
@@ -370,6 +383,8 @@ def contradiction(
             f"{at}, where the formula gives {values.tolist()}, not {1 + m} finite values (f and "
             f"m = {m})"
         )
+
+    # Rounding of a closed form is allowed, relative to what the constraint is elsewhere.
     g = settle(values[1:] / divisor)
     size = np.abs(formula(box.scale(box.candidates))).max(axis=0)[1:] / divisor
     if (g > ROUNDING * (1 + size)).any():
@@ -440,11 +455,13 @@ def find_contradictions(optimum: Optimum, stated: Reference, mistake: str) -> li
     if not abs(f - stated.f) <= stated.tolerance:
         word = "better" if f > stated.f else "lower"
         lines.append(f"f is {stated.f!r}; found: {f!r}, {word} by {abs(f - stated.f):.3g}")
+
     # Where no search finds a point inside all constraints, nothing is known of the margin.
     is_margin_known = optimum.slater > 0
     is_near = abs(stated.slater - optimum.slater) <= NEAR_MARGIN * optimum.slater
     if is_margin_known and not is_near:
         lines.append(f"slater is {stated.slater:.6g}; found: {optimum.slater:.6g}")
+
     # A sample tells a share up to its own deviation; what is stated as unknown (NaN) is no mistake.
     likely = min(max(stated.share, optimum.share), 1.0)
     deviation = math.sqrt(likely * (1 - likely) / 2**SAMPLED)

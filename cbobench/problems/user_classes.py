@@ -58,6 +58,7 @@ def refuse_signature(cls: type) -> None:
         if not inspect.isfunction(method):
             continue
         try:
+            # None stands for self.
             inspect.signature(method).bind(None, *arguments)
         except TypeError:
             use = ""
@@ -76,6 +77,7 @@ def refuse_no_constraint(problem: Any) -> None:
         Misuse: m is none.
     """
     m = problem.m
+    # True is a whole number to Python, but says no count.
     if isinstance(m, bool) or not isinstance(m, int | np.integer) or m < 1:
         raise Misuse(
             f"{type(problem).__name__}: m is {show(m)}; it must be a whole number of at least 1: "
@@ -98,10 +100,12 @@ def refuse_unread(cls: type) -> None:
     settable = [name for base in ours for name in _class_attributes(base)]
     for owner, name, value in _stated(cls):
         complaint = f"{owner.__name__}: {name} = {show(value)} is read by nothing"
+        # We read `constraints` as a number; as a mapping it is a table's or a simulator's word.
         if name in OF_TABLES and (name not in read_names or isinstance(value, dict)):
             raise Misuse(f"{complaint}; {OF_TABLES[name]}")
         if name in read_names:
             continue
+        # A mistyped word begins alike and is about as long; others are a class's own.
         near = [word for word in settable if word[0] == name[0] and abs(len(word) - len(name)) <= 1]
         if close := difflib.get_close_matches(name, near, n=1, cutoff=CLOSE):
             raise Misuse(
@@ -115,6 +119,7 @@ def _is_ours(cls: type) -> bool:
 
 def _class_attributes(base: type) -> list[str]:
     """The names that a class declares as class attributes."""
+    # Annotations are texts in modules that import `annotations`, as all of ours do.
     declared: dict[str, Any] = vars(base).get("__annotations__", {})
     return [name for name, annotation in declared.items() if str(annotation).startswith("ClassVar")]
 
@@ -161,6 +166,7 @@ def read_run(result: Any, names: Sequence[str], call: str, by_name: bool = False
     """
     count = len(names)
     if not by_name:
+        # Nearly all runs return this: no value then needs a look of its own.
         if type(result) in (list, tuple) and len(result) == count and {*map(type, result)} <= EXACT:
             return np.array(result, dtype=float)
         if type(result) is np.ndarray and (result.dtype, result.shape) == (np.float64, (count,)):
@@ -168,6 +174,8 @@ def read_run(result: Any, names: Sequence[str], call: str, by_name: bool = False
     form = f"return [{', '.join(names)}]"
     if by_name:
         form = f"return {{{', '.join(f'{show(name)}: ...' for name in dict.fromkeys(names))}}}"
+
+    # A run that returns nothing has failed; another shape is the fault of the class.
     if result is None:
         raise ValueError(f"it returned None; {form}")
     if by_name:
@@ -211,10 +219,12 @@ def _read_number(value: Any, name: str, call: str, truths: bool) -> float:
     """
     if value is None or value is np.ma.masked:
         return np.nan
+    # A time of NumPy is a whole number as Python's; as a text it is refused below.
     if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
         value = value.item() if value.dtype.kind in NUMERIC else str(value)
     if isinstance(value, bool) and name != "f" and not truths:
         raise CellFailure(f"{call} gives {value} for {name}; {BOOLEAN}")
+    # A root of a negative number is complex in Python: the run has no value there.
     if isinstance(value, complex):
         if value.imag == 0:
             return value.real

@@ -125,11 +125,14 @@ class RandomRKHS(RandomFunctions):
         of a large set are computed together.
         """
         draws: dict[int, tuple[Array, Array, Array, int]] = {}
+        # A seed's draws come in order, so how many are tried at once changes no instance.
         tried = 0
         while tried < MAX_REDRAWS and len(draws) < len(generators):
             left = [s for s in range(len(generators)) if s not in draws]
+            # As many again as were tried, as far as their values fit into memory.
             fitting = AHEAD // (len(left) * (1 + self.constraints) * self.actions.n)
             count = min(max(1, min(tried, fitting)), MAX_REDRAWS - tried)
+
             weights = np.stack([self._weights(generators[s]) for s in left for _ in range(count)])
             values = self.actions.combine(weights.reshape(-1, self.actions.n)).reshape(
                 weights.shape
@@ -137,6 +140,7 @@ class RandomRKHS(RandomFunctions):
             for i, (a, h) in enumerate(zip(weights, values, strict=True)):
                 s = left[i // count]
                 redraws = tried + i % count
+                # The first feasible draw counts; those that were drawn ahead are left.
                 drawn = None if s in draws else self._feasible(a, h)
                 if drawn is not None:
                     draws[s] = *drawn, redraws
@@ -152,6 +156,8 @@ class RandomRKHS(RandomFunctions):
         action is feasible.
         """
         norms = np.sqrt((values * weights).sum(axis=1))  # sqrt(a^T K a)
+
+        # A shift leaves the span of the kernel sections, so that its norm is fitted anew.
         if self.scaled == "min-max":
             low = values.min(axis=1, keepdims=True)
             high = values.max(axis=1, keepdims=True)
@@ -161,12 +167,15 @@ class RandomRKHS(RandomFunctions):
             unit = np.abs(values).max(axis=1)
             values = values / unit[:, None]
             norms = norms / unit
+
+        # B is that of f as it is played, after scaling.
         f = values[0]
         if self.constraint == "threshold":
             bound = {"norm": norms[0], "sup": np.abs(f).max(), "max": f.max()}[self.h_of]
             g = self.h * bound - f[None, :]
         else:
             g = values[1:]
+
         if not (self.settle(g) <= 0).all(axis=0).any():
             return None
         # A least squares, dearer than the rest of the draw: of what is kept only.
@@ -182,6 +191,7 @@ class RandomRKHS(RandomFunctions):
         weights = gen.uniform(-1, 1, (functions, self.actions.n))
         if self.supports == "grid":
             return weights
+        # With replacement: bincount adds up the weights of a point that is drawn twice.
         drawn = gen.integers(self.actions.n, size=weights.shape)
         return np.stack(
             [np.bincount(x, a, self.actions.n) for x, a in zip(drawn, weights, strict=True)]
@@ -241,6 +251,7 @@ class RKHS(RandomRKHS):
     def grid(self) -> tuple[Array, kernels.KernelName, float]:
         if self.d == 1:
             return np.linspace(0, 1, self.n)[:, None], self.kernel, self.lengthscale
+        # A mesh in many dimensions would have few sizes n.
         from scipy.stats import qmc
 
         points = qmc.Sobol(self.d, scramble=False).random_base2((self.n - 1).bit_length())
@@ -287,6 +298,7 @@ def optimum(
     kernel: SquaredExponential | Matern, d: int, supports: bytes, weights: bytes
 ) -> Optimum:
     """What the search finds; every method of a suite meets the same draws."""
+    # Arrays have no hash, so the cache knows them by their bytes.
     points = np.frombuffer(supports).reshape(-1, d)
     sections = Sections(kernel, points, np.frombuffer(weights).reshape(len(points), -1))
     return search(sections, Box(np.zeros(d), np.ones(d)), STARTS, POWER, list(points))
@@ -314,6 +326,7 @@ class SectionInstances(Drawn):
     seed_set: None = None
 
     def values(self, first: int, actions: Array) -> Array:
+        # Every replicate has functions of its own.
         return np.stack(
             [function(actions[:, s]) for s, function in enumerate(self.functions)], axis=1
         )
@@ -362,6 +375,7 @@ class RKHSBox(RandomFunctions):
     )
 
     def validate(self) -> None:
+        # The search for the optimum needs functions that are smooth.
         if self.kernel == "matern12":
             raise Misuse(
                 "kernel is 'matern12', whose sums have a kink at each support; allowed: se, "
@@ -392,6 +406,7 @@ class RKHSBox(RandomFunctions):
     def _draw_one(
         self, gen: np.random.Generator
     ) -> tuple[Sections, Array, float, Array, Array, Array, float, int, bool]:
+        # One feasible sampled point is enough; a draw without one is taken for infeasible.
         sample = sobol(self.d, SAMPLE)
         for redraws in range(MAX_REDRAWS):  # noqa: B007
             supports = gen.uniform(0, 1, (self.supports, self.d))
@@ -407,6 +422,8 @@ class RKHSBox(RandomFunctions):
             )
         solution = optimum(sections.kernel, self.d, supports.tobytes(), sections.weights.tobytes())
         f = float(solution.values[0])
+
+        # The sample may miss the values at the optimum, which are known.
         sup = np.maximum(np.abs(values).max(axis=0), np.abs(solution.values))
         spread = values.max(axis=0) - values.min(axis=0)
         return (

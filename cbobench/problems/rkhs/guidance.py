@@ -57,7 +57,9 @@ class Policies:
 
     def distance(self) -> Array:
         """MMD² in closed form, (n,)."""
-        none, (mean, spread) = np.zeros(1), EXPERT
+        # MMD² = E k(y, y') + E k(z, z') - 2 E k(y, z), each of a Gaussian difference.
+        none = np.zeros(1)
+        mean, spread = EXPERT
         self_overlap = self._overlap(none, 2 * self.spread**2)
         expert = self._overlap(none, np.array([2 * spread**2]))
         return (
@@ -71,13 +73,18 @@ class Policies:
             scenarios: standard normal (2, N): N outcomes of every policy (the same scenarios,
                 replayed under each of them), and N of the expert.
         """
-        count, (mean, spread) = scenarios.shape[1], EXPERT
+        count = scenarios.shape[1]
+        mean, spread = EXPERT
         expert = mean + spread * scenarios[1]
+
+        # Pairs of different outcomes only: the estimate is unbiased (Lemma 6).
         i, j = np.triu_indices(count, 1)
+        # Differences of a policy's own outcomes depend on its spread alone.
         spreads, spread_index = np.unique(self.spread, return_inverse=True)
         self_overlap = self._kernel(spreads[:, None] * (scenarios[0, i] - scenarios[0, j])).mean(
             axis=1
         )[spread_index]
+        # All pairs of an outcome and one of the expert, who does not share its scenarios.
         outcomes = self.mean[:, None] + self.spread[:, None] * scenarios[0]
         cross = self._kernel((outcomes[:, :, None] - expert).reshape(len(outcomes), -1)).mean(
             axis=1
@@ -104,6 +111,7 @@ class Guided:
         """g_t of all policies, (S, n); one replicate after the other, so that none depends on its
         company.
         """
+        # `before` and `at` ask for the same round.
         if self.round != t:
             policies = self.problem.policies
             self.estimates = (
@@ -117,6 +125,7 @@ class Guided:
         if not self.problem.full_information:
             return None
         estimates = self._estimates(t)[:, None]
+        # A copy, as what is shown is also what `at` tells.
         return lambda points: estimates.copy()
 
     def at(self, t: int, actions: Actions) -> Feedback:
@@ -188,6 +197,7 @@ class ExpertGuidance(FeedbackModel):
     @cached_property
     def deviation_g(self) -> float:
         """Largest standard deviation of g_t over policies, from simulated rounds."""
+        # Of a generator of its own: R is the same for every seed.
         scenarios = generator(self.name, "deviation").standard_normal((ROUNDS, 2, self.samples))
         return float(
             np.stack([self.policies.estimate(round_scenarios) for round_scenarios in scenarios])

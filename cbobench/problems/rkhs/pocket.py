@@ -142,6 +142,7 @@ class DriftingPocket(NoisyPocket):
 
     def validate(self) -> None:
         super().validate()
+        # Each phase would have units of its own, and what is shown is of the first one.
         if self.scaled or self.full_information:
             raise Misuse(
                 "functions that move are neither scaled nor shown; allowed here: false for both"
@@ -161,6 +162,7 @@ class DriftingPocket(NoisyPocket):
         }
 
     def offers(self) -> frozenset[Ability]:
+        # What is safe in one phase may not be in the next.
         return super().offers() - {"a safe seed set", "full information of the constraints"}
 
     def stated(self) -> Sequence[tuple[Formula, Reference]]:
@@ -170,10 +172,12 @@ class DriftingPocket(NoisyPocket):
         ]
 
     def draw(self, generators: Generators) -> Drawn:
+        # A change comes after its round, so that the next one is the first of a phase.
         starts = (1, self.first_change + 1, self.second_change + 1)
         parts = [
             self.instances(formula, reference, generators) for formula, reference in self.stated()
         ]
+        # Methods for functions that move may know how far they do.
         moves = [
             np.tile(self.box.norm(partial(move, before, after)), (len(generators), 1))
             for (before, _), (after, _) in itertools.pairwise(self.stated())

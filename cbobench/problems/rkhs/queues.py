@@ -60,6 +60,7 @@ def sojourn_times(gaps: Array, work: Array, servers: Indices, speeds: Array) -> 
     ]
     times = np.empty((jobs, *shape))
     for job in range(jobs):
+        # Until a job arrives, every server has worked on; the one that is free first serves it.
         busy = [np.maximum(left - gaps[job, :, None], 0.0) for left in busy]
         last = busy[0] + work[job, :, None] / speeds
         times[job] = last
@@ -71,6 +72,7 @@ def sojourn_times(gaps: Array, work: Array, servers: Indices, speeds: Array) -> 
 
 def percentile(times: Array, share: float = 0.95) -> Array:
     """The smallest time that a share of the jobs stays within, (jobs, ...) to (...)."""
+    # No interpolation: it would be a time that no job took.
     rank = int(np.ceil(share * len(times))) - 1
     return np.partition(np.ascontiguousarray(np.moveaxis(times, 0, -1)), rank, axis=-1)[..., rank]
 
@@ -94,6 +96,7 @@ def simulate(load: float, limit: float, days: int) -> Readings:
     servers = np.repeat(SERVERS, len(SPEEDS))
     speeds = np.tile(SPEEDS, len(SERVERS))
     latency = percentile(sojourn_times(arrivals, jobs, servers, speeds))
+    # A server works for work / v, so that 0.02 v² of that time is 0.02 v times the work.
     work_rate = (jobs.sum(axis=0) / arrivals.sum(axis=0))[:, None]
     cost = RENT * servers * speeds**RENT_POWER + ENERGY * work_rate * speeds
     names = tuple(f"{c} servers of speed {v:g}" for c, v in zip(servers, speeds, strict=True))
@@ -211,6 +214,7 @@ class QueueStability(BoxProblem):
         """`reference` for these arrivals: searched unless they are the default. h rises in both
         x_i, so that all GPUs leave the largest margin.
         """
+        # The default's optimum is known, and a search takes its time.
         if self.arrivals == ARRIVALS:
             return self.reference
         most = np.array(self.high)

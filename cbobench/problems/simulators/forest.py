@@ -63,6 +63,7 @@ class Forest(Simulator):
         from sklearn.ensemble import RandomForestClassifier
 
         images, digits = _digits()
+        # Folds and forests come from one generator, so that a run can be repeated.
         fold = gen.permutation(len(images)) % FOLDS
         right = 0
         nodes = 0

@@ -124,8 +124,10 @@ class SimulatedInstances(Drawn):
             return np.array(
                 [value[0] for value in self._simulate([(s, point) for s in replicates])]
             )
-        target = self.simulator.target
-        return np.full(len(replicates), np.nan if target is None else self.simulator.sign * target)
+        # A target has the objective's sign, and f is minus an objective that is minimised.
+        if self.simulator.target is None:
+            return np.full(len(replicates), np.nan)
+        return np.full(len(replicates), self.simulator.sign * self.simulator.target)
 
     def run(self, points: Array, gens: Generators) -> tuple[Array, str]:
         """Return (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), and why the
@@ -144,6 +146,7 @@ class SimulatedInstances(Drawn):
         told = np.where(good[:, None], observed, self.counts_as())
         if self.observed or not self.noisy:
             self.answers[t] = points, told
+            # A play may last for many rounds: old answers go, as old points of the cache do.
             self.answers.pop(t - CACHE, None)
             for s, (x, value) in enumerate(zip(points, told, strict=True)):
                 self._keep(s, x, value)
@@ -193,12 +196,14 @@ class SimulatedInstances(Drawn):
     def values(self, first: int, actions: Actions) -> Array:
         points = place(actions, self.finite)
         plays = list(np.ndindex(points.shape[:2]))
+        # An action that several rounds play is simulated once.
         requests = {(s, points[i, s].tobytes()): (s, points[i, s]) for i, s in plays}
         known = {(s, x): self.cache[s][x] for s, x in requests if x in self.cache[s]}
         if not self.observed:
             lacking = [key for key in requests if key not in known]
             means = self._simulate([requests[key] for key in lacking])
             known |= dict(zip(lacking, means, strict=True))
+
         result = np.full((*points.shape[:2], self.norm.shape[1]), np.nan)
         for i, s in plays:
             result[i, s] = known.get((s, points[i, s].tobytes()), np.nan)
@@ -243,6 +248,7 @@ class SimulatedInstances(Drawn):
         return np.tile(point, (replicates, 1))
 
     def settled(self, settle: Settle) -> SimulatedInstances:
+        # Shallow: both answer from the same cache, which holds values as they were observed.
         clone = copy.copy(self)
         clone.settle = settle
         return clone
@@ -287,6 +293,8 @@ def check_best_known(simulator: Any) -> None:
     """
     if simulator.best_known is None:
         return
+
+    # Without noise another simulation would give the same.
     count = max(1, simulator.repeats) if simulator.noisy else 1
     name = type(simulator).__qualname__
     gens = [generator("simulator", name, "best", i) for i in range(count)]

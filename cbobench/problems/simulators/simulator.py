@@ -71,14 +71,10 @@ def name_values(cls: Any) -> list[Rule]:
     if objective is None and limits is None:
         return []
     if objective is None or limits is None:
-        raise Misuse(
-            f"{cls.__name__} names one of objective and constraints; add "
-            + (
-                'objective = {"minimise": "cost"}'
-                if objective is None
-                else f"constraints = {LIMIT}"
-            )
-        )
+        lacking = f"constraints = {LIMIT}"
+        if objective is None:
+            lacking = 'objective = {"minimise": "cost"}'
+        raise Misuse(f"{cls.__name__} names one of objective and constraints; add {lacking}")
     if not isinstance(limits, Mapping):
         raise Misuse(f"constraints is {show(limits)}; allowed: bounds by name, such as {LIMIT}")
     rules = [objective_of(objective), *constraints_of(limits, "unit")]
@@ -170,6 +166,7 @@ class Simulator(Problem):
     def __init_subclass__(cls, **options: Any) -> None:
         """Takes the class's words for its values: elsewhere `constraints` is how many there are."""
         super().__init_subclass__(**options)
+        # Only what a class itself states: an inherited word has been taken already.
         for word, place in (("objective", "aim"), ("constraints", "limits")):
             if isinstance(stated := vars(cls).get(word), str | dict | list):
                 setattr(cls, place, stated)
@@ -229,11 +226,14 @@ class Simulator(Problem):
             raise Misuse(f"{type(self).__name__} has inputs and corners; say one of them")
         else:
             self.space  # noqa: B018 - refuses wrong types
+
+        # A class that runs many at once needs no method for one.
         if type(self).simulate is Simulator.simulate and not self.runs_together:
             raise self.lacks(
                 "simulate(self, x, gen)",
                 "return [f, g_1, ..., g_m] observed at x (d,), noise drawn from gen",
             )
+        # Delays read the f and g of a round, which `skip_failed` leaves empty.
         if self.failure.then == "skip" and self.delay is not None:
             raise Misuse("on_failure is skip, and feedback has a delay; leave one of them out")
         if self.target is not None and self.best_known is not None:
@@ -272,6 +272,7 @@ class Simulator(Problem):
             left = np.flatnonzero(~succeeded(values)).tolist()
             if not left:
                 break
+            # The same random numbers might fail again.
             other_gens = [_other_numbers(gens[i], retry) for i in left]
             values[left], reason = self._attempt(x[left], other_gens)
         if reason and self.failure.then == "fail":
@@ -317,6 +318,7 @@ class Simulator(Problem):
         keys = [self._key(point, gen) for point, gen in zip(x, gens, strict=True)]
         results = [store.get(key) for key in keys]
         left = [i for i, result in enumerate(results) if result is None]
+        # All at once, as a class may run many together.
         run = self.run_points(x[left], [gens[i] for i in left]) if left else []
         for i, result in zip(left, run, strict=True):
             results[i] = result
@@ -359,6 +361,7 @@ class Simulator(Problem):
         began = monotonic()
         call = f"{type(self).__name__}: simulate"
         rules = self.rules or plain_rules(self.m)
+
         # Copies for a batch: if it fails, its points are run one by one from the same random
         # numbers.
         generators = gens if len(x) == 1 else copy.deepcopy(gens)
@@ -377,17 +380,19 @@ class Simulator(Problem):
                 return [self.run_points(x[i], gens[i])[0] for i in slices]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
+
+        # Nobody knows how long each run of a batch took: all are told the mean.
         seconds = (monotonic() - began) / len(x)
-        return [
-            SimulationResult(orient(values, rules), "", seconds)
-            if np.isfinite(values).all()
-            else SimulationResult(
-                np.full(1 + self.m, np.nan),
-                f"{call} gives {values.tolist()} at x = {self.as_written(point)}",
-                seconds,
-            )
-            for point, values in zip(x, rows, strict=True)
-        ]
+        runs = []
+        for point, values in zip(x, rows, strict=True):
+            reason = ""
+            if np.isfinite(values).all():
+                values = orient(values, rules)
+            else:
+                reason = f"{call} gives {values.tolist()} at x = {self.as_written(point)}"
+                values = np.full(1 + self.m, np.nan)
+            runs.append(SimulationResult(values, reason, seconds))
+        return runs
 
     @property
     def measures_ends_only(self) -> bool:
@@ -430,6 +435,7 @@ class Simulator(Problem):
 
     def offers(self) -> frozenset[Ability]:
         lacking = {"a known optimum"} if self.best_known is None else set()
+        # Nothing is told of a failed run that is skipped, as if it never arrived.
         late = self.delay is not None or self.failure.then == "skip"
         lacking.add("a safe seed set")
         return super().offers() - lacking - ({"feedback at once"} if late else set())
