@@ -68,7 +68,8 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         kind = " and ".join(self.kinds)
-        over_problems, one_run = self.ranks or self.profile, self.other is None
+        over_problems = self.ranks or self.profile
+        one_run = self.other is None
         for is_refused, why in (
             (len(self.kinds) > 1, f"{kind} are different tables; ask for one of them"),
             (
@@ -111,7 +112,9 @@ class CompareOptions:
         """The tables that are asked for in place of the table of results."""
         kinds = ("best", "against", "ranks", "profile")
         asked = [kind for kind in kinds if getattr(self, kind) not in (None, False)]
-        return asked if self.other is None else [*asked, "two runs"]
+        if self.other is None:
+            return asked
+        return [*asked, "two runs"]
 
 
 @accept_fields(CompareOptions)

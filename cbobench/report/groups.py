@@ -41,7 +41,8 @@ class Columns:
     """
 
     def __init__(self, cells: pd.DataFrame) -> None:
-        self.cells, self.seeds = cells, cells.index.to_numpy()
+        self.cells = cells
+        self.seeds = cells.index.to_numpy()
         self._numbers: dict[str, Array] = {}
         self._words: dict[str, NDArray[Any]] = {}
 
@@ -143,7 +144,9 @@ class Group:
         words = ("failed", "stale", "unchecked")
         notes = ", ".join(f"{getattr(self, w)} {w}" for w in words if getattr(self, w))
         count = f"{self.n}/{self.expected}"
-        return f"{count} ({notes})" if notes else count
+        if notes:
+            return f"{count} ({notes})"
+        return count
 
 
 def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
@@ -171,7 +174,8 @@ _open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDic
 
 
 def _group_cells(run: Run, only: str | None) -> list[Group]:
-    problems, algorithms = run.record.labels("problems"), run.record.labels("algorithms")
+    problems = run.record.labels("problems")
+    algorithms = run.record.labels("algorithms")
     cells_of_key: dict[tuple[str, str, int], dict[str, int]] = {}
     for pair_cells in (run.record if only is None else run.record.only(only)).cells.by_pair:
         key = pair_cells.pair.problem.title, pair_cells.pair.algorithm.title, pair_cells.horizon

@@ -46,7 +46,9 @@ def to_column(values: Sequence[Any]) -> pd.Series:
 
 def list_values(values: Any) -> list[Any]:
     """One value, or several, as a list."""
-    return list(values) if pd.api.types.is_list_like(values) else [values]
+    if pd.api.types.is_list_like(values):
+        return list(values)
+    return [values]
 
 
 def read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -> pd.Series:
@@ -185,7 +187,9 @@ class Run:
         # long columns of text can be filtered, not taken
         frame = self._name_pairs(table.filter(pa.array(keep)))
         order = np.cumsum(keep)[rows] - 1
-        return frame if (np.diff(order) == 1).all() else frame.take(order).reset_index(drop=True)
+        if (np.diff(order) == 1).all():
+            return frame
+        return frame.take(order).reset_index(drop=True)
 
     def _name_pairs(self, table: pa.Table) -> pd.DataFrame:
         """A frame whose problems and algorithms are named by the run's record.
@@ -442,7 +446,9 @@ def open_run(source: RunLike) -> Run:
     if not isinstance(source, (list, tuple)):
         return Run(source)
     runs = [open_run(one) for one in source]
-    return runs[0] if len(runs) == 1 else Run.union(runs)
+    if len(runs) == 1:
+        return runs[0]
+    return Run.union(runs)
 
 
 def open_readable(sources: Iterable[RunLike]) -> tuple[list[Run], list[str]]:
@@ -572,13 +578,16 @@ def read_values(
     order = {
         cell: position for position, cell in enumerate(sorted(run.good(problem, algorithm)["cell"]))
     }
-    values, rows_read = np.empty((len(metrics), len(t), len(order))), 0
+    values = np.empty((len(metrics), len(t), len(order)))
+    rows_read = 0
     for task, task_cells in run.played.by_task(order).items():
         column_of = {cell: order[cell] for cell in task_cells}
         for part in task.rounds(["cell", "t", *metrics], task_cells):
-            column, when = cell_positions(part, column_of), part["t"].to_numpy()
+            column = cell_positions(part, column_of)
+            when = part["t"].to_numpy()
             mask = (column >= 0) & np.isin(when, t)
-            row, column = np.searchsorted(t, when[mask]), column[mask]
+            row = np.searchsorted(t, when[mask])
+            column = column[mask]
             for metric, table in zip(metrics, values, strict=True):
                 table[row, column] = part[metric].to_numpy()[mask]
             rows_read += len(row)
@@ -610,7 +619,8 @@ def sort_by_cell(table: pa.Table, order: dict[str, int]) -> list[tuple[int, pa.T
     """
     ranks = cell_positions(table, order)
     index = np.lexsort((table["t"].to_numpy(), ranks))
-    table, ranks = table.take(pa.array(index)), ranks[index]
+    table = table.take(pa.array(index))
+    ranks = ranks[index]
     cuts = np.flatnonzero(np.diff(ranks) > 1) + 1
     bounds = [0, *cuts.tolist(), len(ranks)]
     return [(int(ranks[a]), table.slice(a, b - a)) for a, b in itertools.pairwise(bounds) if b > a]

@@ -27,7 +27,10 @@ SIMPLE_VALUE = "simple_value"  # shown where no optimum is known
 ROUNDS_TO_TARGET = "rounds_to_target"
 VIOLATION = "violation_hard"
 OF_VIOLATION = (VIOLATION, "violation", "recommended_violation")  # in units of all constraints
-NO_OPTIMUM, MOVING, UNDEFINED, NO_UNIT = "no optimum", "moving", "undefined", "no unit"
+NO_OPTIMUM = "no optimum"
+MOVING = "moving"
+UNDEFINED = "undefined"
+NO_UNIT = "no unit"
 LACKS = {
     NO_UNIT: ("left out, as a constraint of {} has the bound 0 and no `unit:`", ""),
     NO_OPTIMUM: ("no optimum of {} is known", SIMPLE_VALUE),
@@ -44,11 +47,9 @@ def fill_unreached(values: Array, quantity: Metric) -> Array:
     out.
     """
     undefined = np.isnan(values)
-    return (
-        np.where(undefined, -quantity.sign * UNREACHED, values)
-        if quantity.censored
-        else values[~undefined]
-    )
+    if quantity.censored:
+        return np.where(undefined, -quantity.sign * UNREACHED, values)
+    return values[~undefined]
 
 
 def is_reached(values: Array | float) -> NDArray[np.bool_]:
@@ -122,7 +123,9 @@ def describe_unlike(run: Run, problems: Iterable[str], metrics: Iterable[str]) -
     lacking = [labels[title] for title in dict.fromkeys(problems) if lacks_unit(variants[title])]
     symbols = [METRICS[name].symbol for name in OF_VIOLATION if name in [*metrics]]
     why = LACKS[NO_UNIT][0].format(", ".join(lacking)).removeprefix("left out, ")
-    return [f"{', '.join(symbols)}: a sum of unlike units, {why}"] if lacking and symbols else []
+    if lacking and symbols:
+        return [f"{', '.join(symbols)}: a sum of unlike units, {why}"]
+    return []
 
 
 def name_metrics(problems: Iterable[Variant]) -> dict[str, Metric]:
@@ -159,7 +162,8 @@ def select_headline(run: Run, groups: Iterable[Group]) -> list[Metric]:
     problems have none. Under noise the best value of a box or a table is not seen, so there the
     regret of what is recommended is shown.
     """
-    groups, variants = list(groups), run.record.variants("problems")
+    groups = list(groups)
+    variants = run.record.variants("problems")
     names = [*HEADLINE]
     if any(is_noisy(variants[group.problem]) for group in groups):
         names[0] = RECOMMENDED_REGRET
@@ -225,7 +229,9 @@ def _reduce_heading(text: str) -> str:
     as it stands.
     """
     text = STATISTIC.sub("", text.strip()).strip().replace("⁺", "+").replace("₊", "+")
-    return text if len(text) < 3 else re.sub(r"[\s_-]+", "", text.lower())
+    if len(text) < 3:
+        return text
+    return re.sub(r"[\s_-]+", "", text.lower())
 
 
 def find_lack(arena_groups: Sequence[Group], quantity: Metric) -> str | None:
@@ -241,8 +247,12 @@ def find_lack(arena_groups: Sequence[Group], quantity: Metric) -> str | None:
     if quantity.name in (SIMPLE_REGRET, SIMPLE_VALUE, ROUNDS_TO_TARGET):
         # A best value so far would be there, had the functions stood still.
         stood = _has_value(arena_groups, SIMPLE_VALUE)
-        return MOVING if not stood and _has_value(arena_groups, FIRST_FEASIBLE.name) else None
-    return None if quantity.censored or not any(group.n for group in arena_groups) else UNDEFINED
+        if not stood and _has_value(arena_groups, FIRST_FEASIBLE.name):
+            return MOVING
+        return None
+    if quantity.censored or not any(group.n for group in arena_groups):
+        return None
+    return UNDEFINED
 
 
 def _has_value(groups: Iterable[Group], name: str) -> bool:
@@ -303,11 +313,14 @@ def find_first_rounds(run: Run, goals: Mapping[str, Array]) -> dict[str, Array]:
         first = np.full(limits.shape, np.inf)
         for part in task.improvements(cells):
             row = cell_positions(part, position)
-            t, values = part["t"].to_numpy(), part[SIMPLE_REGRET].to_numpy()
+            t = part["t"].to_numpy()
+            values = part[SIMPLE_REGRET].to_numpy()
             hit = row >= 0
             for k in range(limits.shape[1]):
                 # Goals fall from one to the next, so a round that misses one misses all after it.
-                row, t, values = row[hit], t[hit], values[hit]
+                row = row[hit]
+                t = t[hit]
+                values = values[hit]
                 # Simple regret is NaN before the first feasible action, which reaches no goal.
                 with np.errstate(invalid="ignore"):
                     hit = values <= limits[row, k]

@@ -76,20 +76,24 @@ class Selection:
     @cached_property
     def part(self) -> Run:
         """The run of the selected pairs alone."""
-        return self.run if self.only is None else self.run.only(self.only)
+        if self.only is None:
+            return self.run
+        return self.run.only(self.only)
 
     @cached_property
     def every_group(self) -> list[Group]:
         """The groups of all horizons."""
         groups = find_groups(self.run, self.only, self.by)
-        return (
-            groups if self.target is None else add_rounds_to_target(self.run, groups, self.target)
-        )
+        if self.target is None:
+            return groups
+        return add_rounds_to_target(self.run, groups, self.target)
 
     @property
     def every_shown(self) -> list[Group]:
         """The groups of the horizons that a reader asks for; of all where none is named."""
-        return self.every_group if self.horizon is None else self.groups
+        if self.horizon is None:
+            return self.every_group
+        return self.groups
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -131,7 +135,9 @@ class Selection:
             return by_default
         rounds = rounds_to_target(self.target)
         is_named = rounds in by_default
-        return by_default if is_named else [*by_default[:1], rounds, *by_default[1:]]
+        if is_named:
+            return by_default
+        return [*by_default[:1], rounds, *by_default[1:]]
 
     @cached_property
     def lacks(self) -> dict[tuple[Arena, str], str]:
@@ -183,7 +189,9 @@ class Selection:
         scaled = [label for t, label in problems.items() if is_in_spreads(variants[t])]
         symbols = [q.symbol for q in self.shown if q.name in OF_REWARD] if scaled else []
         suffix = "" if len(scaled) == len(problems) else f" on {list_names(scaled)}"
-        return f"; {join_words(symbols)} in spreads of f{suffix}" if symbols else ""
+        if symbols:
+            return f"; {join_words(symbols)} in spreads of f{suffix}"
+        return ""
 
     @property
     def is_union(self) -> bool:

@@ -38,7 +38,8 @@ def find_setups(manifest: Manifest) -> dict[str, dict[str, str]]:
 
 def compare_setups(before: Variant, after: Variant) -> str:
     """Return in what the set-up of an algorithm differs between two runs; "" if it does not."""
-    old, new = describe_setup(before), describe_setup(after)
+    old = describe_setup(before)
+    new = describe_setup(after)
     return ", ".join(f"{key} {old[key]} and {new[key]}" for key in old if old[key] != new[key])
 
 
@@ -49,7 +50,8 @@ def describe_setups(manifest: Manifest, arenas: Iterable[Sequence[str]]) -> list
         arenas: titles of the algorithms that play the same problem to the same horizon, for each
             such problem.
     """
-    setups, labels = find_setups(manifest), manifest.labels("algorithms")
+    setups = find_setups(manifest)
+    labels = manifest.labels("algorithms")
     found = []
     for titles in arenas:
         compared = {labels[title]: setups[title] for title in titles if title in setups}
@@ -135,4 +137,6 @@ def describe_arithmetic(groups: Iterable[Group]) -> list[str]:
     mixed = mixed_note({kind for _, kind in played})
     if mixed and crossed:
         mixed += f"; {crossed:,} of {count_noun(len(compared), 'compared seed')} cross kinds"
-    return [mixed] if mixed else []
+    if mixed:
+        return [mixed]
+    return []

@@ -53,14 +53,16 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     if top < 1:
         raise Misuse(f"top is {top}; it must be at least 1")
     selection = Selection.of(run, only)
-    opened, groups = selection.run, selection.groups
+    opened = selection.run
+    groups = selection.groups
     recommendations = find_recommendations(opened, groups)
     if recommendations.empty:
         raise Misuse(f"{opened} holds no recommendation: no cell is done")
     ranks = recommendations.groupby("problem", sort=False).cumcount() + 1
     recommendations.insert(2, "rank", ranks)
     shown = recommendations[ranks <= top].reset_index(drop=True)
-    configurations, by = shown["configuration"].tolist(), shown["by"].map(describe_by)
+    configurations = shown["configuration"].tolist()
+    by = shown["by"].map(describe_by)
     # An input may be called like a column of the frame; renamed, it hides none.
     inputs = {
         f"input {name}" if name in shown else name: to_column(
@@ -70,9 +72,11 @@ def best(run: RunLike, *, top: int = 5, only: str | None = None) -> Comparison:
     }
     frame = pd.concat([shown.iloc[:, :3], pd.DataFrame(inputs), shown.iloc[:, 4:]], axis=1)
     objectives = shown["objective"].unique()
-    name, form = objectives[0], "{1}"
+    name = objectives[0]
+    form = "{1}"
     if len(objectives) > 1:
-        name, form = "objective", "{0} {1}"
+        name = "objective"
+        form = "{0} {1}"
     gaps = shown.groupby("problem", sort=False)["value"].transform(find_gap)
     variants = opened.record.variants("problems")
     texts = [
@@ -125,7 +129,9 @@ def name_inputs(
         point: an index of a finite set, or coordinates in a box.
     """
     if isinstance(point, int):
-        return {name: values[point] for name, values in inputs} if inputs else {"action": point}
+        if inputs:
+            return {name: values[point] for name, values in inputs}
+        return {"action": point}
     names = [name for name, _ in inputs or ()] or [f"x_{i + 1}" for i in range(len(point))]
     return dict(zip(names, point, strict=True))
 
@@ -159,7 +165,9 @@ def _find_side(values: Any) -> float:
     """The length of an input's range, by its values or its type; 0 if it has none."""
     ends = values.get("float") if isinstance(values, dict) else values
     numbers = [end for end in ends or () if isinstance(end, int | float) and math.isfinite(end)]
-    return float(max(numbers) - min(numbers)) if numbers else 0.0
+    if numbers:
+        return float(max(numbers) - min(numbers))
+    return 0.0
 
 
 def _format_input(value: Any, side: float, extra_digits: int) -> str:
@@ -273,7 +281,9 @@ def _compare_to_optimum(
     known = [star for star in np.concatenate(stars) if not np.isnan(star)]
     if not known or np.isclose(best["f"], known[0], rtol=1e-9, atol=1e-12):
         text = f"{name} = {format_number(best['value'])}"
-        return f"{text}, the optimum" if known else text
+        if known:
+            return f"{text}, the optimum"
+        return text
     ends = [best["value"], zero + unit * known[0]]
     value, star = (format_number(end, apart=find_gap(ends)) for end in ends)
     return f"{name} = {value}, {'f*' if name == 'f' else 'optimum'} = {star}"

@@ -57,9 +57,11 @@ def compare_runs(selection: Selection, after: Run, only_changed: bool, factor: f
     """
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor < np.inf:
         raise Misuse(f"factor is {show(factor)}; it must be a number of at least 1")
-    before, horizon = selection.run, selection.horizon
+    before = selection.run
+    horizon = selection.horizon
     every_group = [find_groups(run, selection.only) for run in (before, after)]
-    held, latest = every_group, {}
+    held = every_group
+    latest = {}
     if horizon is None:
         latest = {g.problem: selection.part.horizon_of(g.problem) for g in held[0]}
     else:
@@ -137,7 +139,7 @@ def _explain_incomparable(
     can.
     """
     if not old or not new:
-        return "only after" if not old else "only before"
+        return "only before" if old else "only after"
     if old.keys().isdisjoint(new):
         horizons = (", ".join(map(str, groups)) for groups in (old, new))
         return f"T = {' and '.join(horizons)}"
@@ -271,7 +273,8 @@ def _tabulate_changes(
     undecided: str,
 ) -> TextTable:
     symbols = {quantity.name: quantity for quantity in quantities}
-    rows, tested = [], set[int]()
+    rows = []
+    tested = set[int]()
     for row in frame.to_dict("records"):
         quantity = symbols.get(row.get("metric") or "")
         n = row.get("n", np.nan)

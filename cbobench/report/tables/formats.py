@@ -100,7 +100,8 @@ def _fit_width(table: TextTable, width: int) -> TextTable:
 
     if fits(table):
         return table
-    table, bare = replace(table, folded=table.left > 1), list[str]()
+    table = replace(table, folded=table.left > 1)
+    bare = list[str]()
     for i in table.brief:
         if not fits(table):
             rows = [[*row[:i], strip_interval(row[i]), *row[i + 1 :]] for row in table.rows]
@@ -262,15 +263,21 @@ def escape_formula(value: Any) -> Any:
     number stays.
     """
     formula = isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value)
-    return f"'{value}" if formula else value
+    if formula:
+        return f"'{value}"
+    return value
 
 
 def to_json_value(value: Any) -> Any:
     """What JSON can say of a value: null where there is none, words where it is infinite."""
     value = value.item() if hasattr(value, "item") else value  # a number of NumPy
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return printable(value) if isinstance(value, str) else value
+        if math.isnan(value):
+            return None
+        return str(value)
+    if isinstance(value, str):
+        return printable(value)
+    return value
 
 
 def _render_terminal(table: TextTable, width: int) -> str:
@@ -384,5 +391,8 @@ def _render_markdown(table: TextTable) -> str:
 
 def _escape_line(line: str) -> str:
     """A line of a paragraph as Markdown shows it to the letter."""
-    text, block = escape_markdown(line), BLOCK.match(line)
-    return f"{text[: block.end()]}\\{text[block.end() :]}" if block else text
+    text = escape_markdown(line)
+    block = BLOCK.match(line)
+    if block:
+        return f"{text[: block.end()]}\\{text[block.end() :]}"
+    return text

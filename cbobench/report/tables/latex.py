@@ -25,7 +25,8 @@ ENTRY = re.compile(
     r"(?: \[(?P<ends>[^]]*)\])?(?: (?P<count>\d+/\d+))?"
 )
 """A number, its interval, and in how many seeds it is defined."""
-NARROW, WIDE = frozenset(" .,:;'|()[]fijlrt-"), frozenset("mwMW∞×−≤≥%")
+NARROW = frozenset(" .,:;'|()[]fijlrt-")
+WIDE = frozenset("mwMW∞×−≤≥%")
 SETTINGS = re.compile(r"(?P<name>.+?)\[(?P<settings>\w+=.*)\]")  # a problem that a suite varies
 KEYS = ("T", "n")  # columns of results that are no quantity
 SAID = ("against", "n")  # columns of differences that a caption takes where they are alike
@@ -81,7 +82,8 @@ def render_latex(table: TextTable, size: str = "single", intervals: bool = True)
     if not intervals:
         rows = [[strip_interval(cell) for cell in row] for row in table.rows]
         table = replace(table, rows=rows, note=strip_interval(table.note))
-    table, width = _drop_settings(table), WIDTHS[size] / POINT
+    table = _drop_settings(table)
+    width = WIDTHS[size] / POINT
     quantities: list[str] = []
     if table.brief and {"problem", "algorithm"} <= {*table.columns[:2]}:
         words = 1
@@ -242,7 +244,8 @@ def _write_blocks(blocks: Sequence[Block], words: int) -> list[str]:
 
 def _write_row(row: Sequence[str], words: int) -> list[str]:
     """Return a line of numbers, and one of what stands below them where anything does."""
-    above, below = [_mark(cell) for cell in row[:words]], [""] * words
+    above = [_mark(cell) for cell in row[:words]]
+    below = [""] * words
     for cell in row[words:]:
         number, small = _split_entry(cell)
         above.append(number)
@@ -273,7 +276,9 @@ def _mark(cell: str) -> str:
 def _to_math(number: str) -> str:
     mantissa, _, exponent = number.replace("−", "-").partition("e")
     digits = mantissa.replace(",", "{,}").replace("∞", r"\infty")
-    return digits + rf"\times10^{{{int(exponent)}}}" if exponent else digits
+    if exponent:
+        return digits + rf"\times10^{{{int(exponent)}}}"
+    return digits
 
 
 def _write_line(cells: Iterable[str], skip: str = "") -> str:

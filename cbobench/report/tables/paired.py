@@ -210,7 +210,9 @@ def describe_winners(selection: Selection) -> str:
         return f"{quantity.symbol}: {NO_WINNER}"
     named = [f"{label} is best on {list_names(on)}" for label, on in winners.items()]
     line = f"{quantity.symbol}: {'; '.join(named)} (every other method is significantly worse)"
-    return f"{line}; elsewhere {NO_WINNER}" if None in found else line
+    if None in found:
+        return f"{line}; elsewhere {NO_WINNER}"
+    return line
 
 
 def align_seeds(groups: list[Group], quantity: Metric) -> Array:
@@ -350,7 +352,9 @@ def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd
                 "expected": max(group.expected, reference.expected),
             }
             rows.append(row | pair_difference(group, reference, quantity))
-    return adjust(pd.DataFrame(rows)) if rows else pd.DataFrame()
+    if rows:
+        return adjust(pd.DataFrame(rows))
+    return pd.DataFrame()
 
 
 def adjust(tests: pd.DataFrame) -> pd.DataFrame:
@@ -364,7 +368,9 @@ def _name_family(frame: pd.DataFrame) -> list[str]:
     another.
     """
     several = (frame.groupby("problem")["horizon"].nunique() > 1).any()
-    return ["metric", "horizon"] if several else ["metric"]
+    if several:
+        return ["metric", "horizon"]
+    return ["metric"]
 
 
 def pool_problems(tests: pd.DataFrame) -> list[dict[str, Any]]:
@@ -416,7 +422,9 @@ def _pool_rows(frame: pd.DataFrame) -> pd.DataFrame:
         row["against_label"] = " or ".join(parts["against_label"].unique())
         row["better_on"] = (parts["effect"] > 0).sum()
         row["worse_on"] = (parts["effect"] < 0).sum()
-    return adjust(pd.DataFrame(rows)) if rows else pd.DataFrame()
+    if rows:
+        return adjust(pd.DataFrame(rows))
+    return pd.DataFrame()
 
 
 def describe_need(
@@ -511,11 +519,15 @@ def _format_difference(row: Mapping[Any, Any]) -> str:
         text += f" {row['defined']}/{row['n']}"
     if pd.isna(row["problem"]):
         text = f"better on {row['better_on']}, worse on {row['worse_on']}"
-    return Marked(text) if row["p_holm"] < SIGNIFICANT else text
+    if row["p_holm"] < SIGNIFICANT:
+        return Marked(text)
+    return text
 
 
 def format_p(p: float) -> str:
     """A p-value: three decimals, or that it is below 0.001."""
     if np.isnan(p):
         return "–"
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.3f}"

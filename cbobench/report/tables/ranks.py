@@ -48,7 +48,8 @@ def rank_algorithms(selection: Selection) -> Comparison:
     seeds = {arena: _find_shared_seeds(rivals) for arena, rivals in arenas.items()}
     parts: list[pd.DataFrame] = []
     columns: dict[str, Sequence[str]] = {"algorithm": [*labels.values()]}
-    counts, undecidable = [], []
+    counts = []
+    undecidable = []
     for quantity in selection.shown:
         better = quantity.better or "lower"
         blocks, without = _compute_medians(selection, arenas, quantity, seeds)
@@ -97,7 +98,8 @@ def rank_algorithms(selection: Selection) -> Comparison:
             f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
         )
     if any(group.expected_seeds != seeds[group.arena] for group in ranked):
-        least, most = min(map(len, seeds.values())), max(map(len, seeds.values()))
+        least = min(map(len, seeds.values()))
+        most = max(map(len, seeds.values()))
         span = f"{least}" if least == most else f"{least} to {most}"
         asked = max(group.expected for group in ranked)
         note += f"\nby the {span} seeds that all algorithms were asked for, of up to {asked}"
@@ -121,9 +123,11 @@ def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:
     """
     if not any(group.n for group in selection.groups):
         raise Misuse("no cell is good yet, so nothing can be ranked; see cbobench status")
-    common, described = {}, {}
+    common = {}
+    described = {}
     for title, groups in group_by(selection.groups, "algorithm").items():
-        held, label = {group.arena for group in groups if group.n}, groups[0].algorithm_label
+        held = {group.arena for group in groups if group.n}
+        label = groups[0].algorithm_label
         lacking = [
             rivals[0].problem_label
             for arena, rivals in selection.arenas.items()
@@ -149,7 +153,8 @@ def _compute_medians(
         arenas: the groups that are ranked; those of each are of the same algorithms.
         seeds: by arena, those that all ranked algorithms were asked for.
     """
-    medians, without = [], []
+    medians = []
+    without = []
     for arena, rivals in arenas.items():
         if (arena, quantity.name) in selection.lacks:
             continue  # no method could have a value, so that equal medians would be no tie

@@ -58,7 +58,8 @@ class Status:
 def read_status(folder: RunFolder) -> tuple[Manifest, Status]:
     """Return the state of every requested cell, from the folder alone."""
     manifest = Manifest.read(folder).of_latest_suite
-    published, freshness = read_published(folder), Freshness(folder.is_bundle)
+    published = read_published(folder)
+    freshness = Freshness(folder.is_bundle)
     by_pair: dict[str, list[PairCells]] = {
         name: [] for name in ("done", "stale", "missing", "unchecked", "other_libraries")
     }

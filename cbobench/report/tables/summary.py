@@ -148,7 +148,8 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
     for positions in alike.values():
         defined, ordered = map(np.stack, zip(*(pairs[i] for i in positions), strict=True))
         q25, median, q75 = np.quantile(ordered, [0.25, 0.5, 0.75], axis=1)
-        columns, ordinals = {"mean": defined.mean(axis=1)}, {"median": median}
+        columns = {"mean": defined.mean(axis=1)}
+        ordinals = {"median": median}
         if not quantity.shared:
             bounds = quantity.least, quantity.most
             columns["low"], columns["high"] = interval(defined, "mean", axis=1, bounds=bounds)
@@ -172,7 +173,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     Args:
         means: whether a mean stands beside each median.
     """
-    groups, quantities = selection.groups, selection.columns
+    groups = selection.groups
+    quantities = selection.columns
     frame = summarise_groups(groups, selection.available)
     # Methods that were set up unlike are listed, and not judged.
     is_fair = not (selection.setups and selection.is_union)
@@ -186,7 +188,8 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
         # Digits have to show the smallest difference between the values of a problem.
         gaps = frame.groupby("problem_label")[f"{quantity.name}_median"].transform(find_gap)
         brief.insert(0, len(columns))
-        best, unbeaten = marks.best[quantity.name], marks.unbeaten[quantity.name]
+        best = marks.best[quantity.name]
+        unbeaten = marks.unbeaten[quantity.name]
         cells: list[str] = []
         columns[quantity.symbol] = cells
         for group, row, gap in zip(groups, rows, gaps, strict=True):
@@ -220,10 +223,13 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
 
 def count_seeds(groups: Sequence[Group]) -> str:
     """How many seeds are good, in words: 10 seeds, or 8 to 10 of 10 seeds."""
-    good, expected = {group.n for group in groups}, {group.expected for group in groups}
+    good = {group.n for group in groups}
+    expected = {group.expected for group in groups}
     ends = " to ".join(dict.fromkeys(f"{end:,}" for end in (min(good), max(good))))
     most = count_noun(max(expected), "seed")
-    return most if good == expected else f"{ends} of {most}"
+    if good == expected:
+        return most
+    return f"{ends} of {most}"
 
 
 def describe_count(groups: Sequence[Group]) -> str:
@@ -285,7 +291,9 @@ def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
     ends = _read_interval(row, quantity.name)
     if quantity.better is None:
         is_share = quantity.most == 1.0 and not np.isnan(ends[0])
-        return f"{100 * ends[0]:.1f} %" if is_share else format_number(ends[0])
+        if is_share:
+            return f"{100 * ends[0]:.1f} %"
+        return format_number(ends[0])
     if quantity.censored and row["n"] and not row[f"{quantity.name}_defined"]:
         # The same sign as where half of the seeds never got there; the frame's NaN tells the two
         # apart.

@@ -85,7 +85,9 @@ def mark_cell(text: str, is_best: bool, is_marked: bool) -> str:
     """A cell that stands out, or has a star, or none."""
     if is_best:
         return Best(text)
-    return Marked(text) if is_marked else text
+    if is_marked:
+        return Marked(text)
+    return text
 
 
 def mark(cell: str, text: str, best: str, marked: str, plain: str = "{}") -> str:
@@ -132,12 +134,17 @@ def format_number(value: float, is_count: bool = False, apart: float = 0.0) -> s
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
+        if value > 0:
+            return "∞"
+        return "-∞"
     if value == 0:
         return "0"
     if is_count and 2 * value == int(2 * value):
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-    exponent, digits = _find_exponent(value), 0
+        if value == int(value):
+            return f"{value:,.0f}"
+        return f"{value:,.1f}"
+    exponent = _find_exponent(value)
+    digits = 0
     decimals = 3 - exponent
     if apart > ROUNDED * abs(value):
         digits = exponent - _find_exponent(apart) + 1
@@ -213,7 +220,8 @@ def _find_decimal_place(
     places = [1 - _find_exponent(half)] if half else []
     if middle:
         places.append(max(3 - _find_exponent(middle), place))
-    decimals, size = min(places, default=0), _find_exponent(middle or most or 1.0)
+    decimals = min(places, default=0)
+    size = _find_exponent(middle or most or 1.0)
     if most >= 1e6 or (decimals > 4 and abs(middle or most) < 1e-3):
         digits = min(max(decimals + size + 1, 2), max(3, place + size + 1))
         if digits <= LONG:
