@@ -204,10 +204,8 @@ def params_of(cls: type) -> list[Param]:
 
 def _describe_bounds(metadata: Mapping[str, Any]) -> str:
     """Return the bounds of a parameter's numbers in words: above 0 and at most 1e+09."""
-    stated = {key: metadata.get(key) for key in BOUNDS}
-    return " and ".join(
-        f"{key.replace('_', ' ')} {bound:g}" for key, bound in stated.items() if bound is not None
-    )
+    stated = [key for key in BOUNDS if metadata.get(key) is not None]
+    return " and ".join(f"{key.replace('_', ' ')} {metadata[key]:g}" for key in stated)
 
 
 def describe(annotation: Any, bounds: str = "") -> str:

@@ -41,7 +41,7 @@ WRONG = [
         "--ship sends this machine's code to a cluster; give its --address, too",
     ),
     (("run", "quickstart", "--address", "127.0.0.1:1"), "no Ray cluster answers at 127.0.0.1:1"),
-    (("run", "quickstart", "--seeds", "0"), "seeds is 0; it must be at least 1"),
+    (("run", "quickstart", "--seeds", "0"), "seeds is 0; allowed: a whole number from 1"),
     (
         ("run", "quickstart", "--only", "nothing"),
         "--only 'nothing' matches nothing; pairs are rkhs-1d",

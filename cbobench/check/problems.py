@@ -141,11 +141,11 @@ def optimum_as_declared(draws: Draws) -> Iterator[Finding]:
 def _optimum_misstated(draws: Draws) -> Iterator[Finding]:
     """Find a stored optimum that is not feasible, or has another reward."""
     drawn = draws.draw()
-    if np.isnan(drawn.stars(1, 1)[0]).all() or not np.isfinite(drawn.accuracy):
+    star = drawn.stars(1, 1)[0][0]
+    if np.isnan(star).all() or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target
     best = np.asarray(drawn.best(1))
     values = drawn.values(1, best[None])[0]
-    star = drawn.stars(1, 1)[0][0]
     for s in range(len(SEEDS)):
         if (values[s, 1:] > 0).any():
             j = 1 + int(values[s, 1:].argmax())
@@ -170,22 +170,20 @@ def _optimum_beaten(draws: Draws) -> Iterator[Finding]:
     star = float(drawn.stars(1, 1)[0][0, 0])
     if np.isnan(star) or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target
-    fix = "the optimum is the best action where every g_j <= 0"
     if isinstance(actions, Finite):
         values = np.concatenate([drawn.values(1, np.array([[k]])) for k in range(actions.n)])[:, 0]
         rewards = np.where((values[:, 1:] <= 0).all(axis=1), values[:, 0], -np.inf)
-        if rewards.max() > star + (drawn.accuracy + 1e-12) * (1 + abs(star)):
-            evidence = (
-                f"action {rewards.argmax()} is feasible with f = {rewards.max():.10g}, above "
-                f"{star:.10g}"
-            )
-            yield Finding(evidence, fix)
-        return
-    point, best = _search_optimum(drawn, actions)
-    if best > star + (drawn.accuracy + 1e-7) * (1 + abs(star)):
+        found = f"action {rewards.argmax()}"
+        best = rewards.max()
+        rounding = 1e-12
+    else:
+        point, best = _search_optimum(drawn, actions)
+        found = f"x = {point.tolist()}"
+        rounding = 1e-7
+    if best > star + (drawn.accuracy + rounding) * (1 + abs(star)):
         yield Finding(
-            f"x = {point.tolist()} is feasible with f = {best:.10g}, above the stored {star:.10g}",
-            fix,
+            f"{found} is feasible with f = {best:.10g}, above the stored {star:.10g}",
+            "the optimum is the best action where every g_j <= 0",
         )
 
 

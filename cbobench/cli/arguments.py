@@ -16,7 +16,8 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from cbobench.cli.parser import make_parser
-from cbobench.errors import Advice, CbobenchError, mask_secrets, one_line, printable, refuse_strange
+from cbobench.cli.printed import tell
+from cbobench.errors import Advice, CbobenchError, one_line, refuse_strange
 from cbobench.threads import THREAD_VARIABLES, address_space_limit, exit_process
 from cbobench.words import SPELLED
 
@@ -49,16 +50,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _print_advice():
             return _handle(options, command_line)
     except CbobenchError as error:
-        print(f"cbobench: {printable(mask_secrets(str(error)))}", file=sys.stderr)
+        tell(f"cbobench: {error}")
         return error.exit_code
     except (OSError, MemoryError, RecursionError) as error:
         if isinstance(error, BrokenPipeError):  # the reader (head, less) has gone
             sys.stderr.close()
             return 0
-        print(f"cbobench: {mask_secrets(one_line(error))}", file=sys.stderr)
+        tell(f"cbobench: {one_line(error)}")
         return 1
     except KeyboardInterrupt:
-        print("cbobench: stopped", file=sys.stderr)
+        tell("cbobench: stopped")
         return STOPPED
 
 
@@ -116,7 +117,7 @@ def _print_advice() -> Iterator[None]:
                 before(message, category, *place, **details)
             elif str(message) not in printed:
                 printed.add(str(message))
-                print(printable(str(message)), file=sys.stderr)
+                tell(str(message))
 
         warnings.showwarning = print_line
         warnings.simplefilter("always", Advice)

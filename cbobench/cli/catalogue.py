@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from cbobench.cli.printed import print_json, tell
 from cbobench.errors import printable, reraise_stop, unknown
 from cbobench.report.tables.formats import render
 from cbobench.report.tables.table import Code, TextTable
@@ -67,7 +67,7 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench list`."""
     rows = _catalogue(options.kind)
     if options.format == "json":
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print_json(rows)
         return 0
     texts = [
         [
@@ -81,7 +81,7 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
     packages = {} if options.kind == "suites" else _registry(options.kind).others()
     if names := ", ".join(f"{name} ({package})" for name, package in sorted(packages.items())):
         note = f"of other packages, loaded when they are played or shown: {names}"
-        print(printable(note), file=sys.stderr)
+        tell(note)
     return 0
 
 
@@ -108,7 +108,7 @@ def _show_run(place: str, options: argparse.Namespace) -> None:
 
     run = Run(place)
     if options.format == "json":
-        print(json.dumps(run.record.to_json(), indent=1, ensure_ascii=False))
+        print_json(run.record.to_json())
         return
     for line in describe_run(run):
         print(
@@ -121,7 +121,7 @@ def _show_suite(path: Path, options: argparse.Namespace) -> None:
 
     suite = yamlio.read(path)
     if options.format == "json":
-        print(json.dumps(suite, indent=1, ensure_ascii=False))
+        print_json(suite)
     else:
         for line in path.read_text(encoding="utf-8").rstrip().splitlines():
             print(printable(line))
@@ -147,7 +147,7 @@ def _show_class(options: argparse.Namespace) -> None:
         facts |= {**_facts_of_models(cls), "noise": cls.noise_near_optimum()}
     # Programs get facts that are empty, too; a reader is shown what there is.
     if options.format == "json":
-        print(json.dumps(facts | {"parameters": parameters}, indent=1, ensure_ascii=False))
+        print_json(facts | {"parameters": parameters})
         return
     print(f"{name} ({kind}; {cls.source})\n\n{facts['text']}\n")
     for fact, title in TITLES.items():

@@ -5,13 +5,13 @@ exporting results.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cbobench.cli.parser import UNDECIDED
+from cbobench.cli.printed import print_json, tell
 from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 
@@ -43,7 +43,7 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
     now = look(options.run)
     hints = finishing(now.record, now.state, now.folder)
     if options.format == "json":
-        print(json.dumps(now.to_json() | {"finish": hints}, indent=1, ensure_ascii=False))
+        print_json(now.to_json() | {"finish": hints})
     else:
         when = "once that has ended" if now.player else "to go on"
         lines = now.describe()
@@ -99,7 +99,7 @@ def do_export(options: argparse.Namespace, command_line: list[str]) -> int:
 
     bundle = export(options.run, options.out, options.rounds)
     for path in bundle.paths:
-        print(printable(f"the bundle names a path, as the suite does: {path}"), file=sys.stderr)
+        tell(f"the bundle names a path, as the suite does: {path}")
     failed = f", {bundle.failed} failed" if bundle.failed else ""
     cells = count_noun(bundle.expected, "cell")
     print(
@@ -137,7 +137,7 @@ def _do_replay(options: argparse.Namespace) -> int:
         on_draw=lambda drawn: print(describe_draw(drawn), file=sys.stderr, flush=True),
     )
     if options.format == "json":
-        print(json.dumps(replay_as_json(replayed), indent=1, ensure_ascii=False))
+        print_json(replay_as_json(replayed))
     else:
         print("\n".join(describe_replay(replayed)))
     return {"equal": 0, "differs": 1, "not checked": UNDECIDED}[replayed.verdict]
@@ -160,7 +160,7 @@ def _do_verify_files(options: argparse.Namespace) -> int:
                 {"file": damage.file, "why": printable(damage.why)} for damage in condition.damaged
             ],
         }
-        print(json.dumps(content, indent=1, ensure_ascii=False))
+        print_json(content)
         return exit_code
     lines = _describe_condition(condition)
     if condition.damaged:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cbobench.cli.printed import tell
 from cbobench.errors import Misuse, printable, show
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,7 +42,7 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     class Notes(Watcher):
         def note(self, text: str) -> None:
             print(CLEARED * on_terminal, end="", flush=True)
-            print(printable(f"  {text}"), file=sys.stderr, flush=True)
+            tell(f"  {text}")
 
     settings = _settings(options.set)
     kind = kind_of(options.name)
@@ -90,10 +91,9 @@ def do_new(options: argparse.Namespace, command_line: list[str]) -> int:
     for path in files:
         print(path)
     module, name = _module_and_class(options.name)
-    print(
+    tell(
         f"to look for mistakes: cbobench check {module}:{name}; to play it: cbobench run "
         f"{files[1]}",
-        file=sys.stderr,
     )
     return 0
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from cbobench import __version__
 from cbobench.errors import Misuse, nearest, show, unknown
+from cbobench.suite.values import parse_whole
 
 UNDECIDED = 3
 """Exit code where nothing can be told: seeds are too few, or cells cannot be checked here."""
@@ -117,11 +118,7 @@ def number(text: str) -> float:
 
 def replications(text: str) -> int:
     """The number of simulated replications."""
-    if not text.isdecimal() or not 1 <= int(text) <= 10_000:
-        raise Misuse(
-            f"--replicate is {show(text)}; it must be a whole number from 1 to 10000, such as 200"
-        )
-    return int(text)
+    return parse_whole("--replicate", whole_number(text), 1, 10_000)
 
 
 ACTIONS = {"once": Once}

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from cbobench.errors import CbobenchError, Misuse, mask_secrets, printable
+from cbobench.cli.printed import tell
+from cbobench.errors import CbobenchError, Misuse, printable
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, part_of
 
@@ -32,12 +33,12 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
     requested_arithmetic()  # a wrong word in the environment is refused before anything is read
     from cbobench.sweep.interrupt import ended_by_force, interruptible
 
-    resume_command = printable(mask_secrets(shlex.join(["cbobench", *command_line])))
+    resume_command = shlex.join(["cbobench", *command_line])
     with ended_by_force(), interruptible():  # while it plans, and between that and playing, as well
         try:
             return _run(options, command_line, resume_command)
         except KeyboardInterrupt:
-            print(f"stopped: nothing more is played; to go on: {resume_command}", file=sys.stderr)
+            tell(f"stopped: nothing more is played; to go on: {resume_command}")
             return 130
 
 
@@ -79,7 +80,7 @@ def _run(options: argparse.Namespace, command_line: list[str], resume_command: s
                 f"{local_command} (on this machine; on a cluster that is up, add its --address)"
             )
         message = f"{error}; what is published stays, to go on: {resume_command}"
-        print(f"cbobench: {printable(mask_secrets(message))}", file=sys.stderr)
+        tell(f"cbobench: {message}")
         return error.exit_code
 
 
@@ -103,7 +104,7 @@ class _Notes(Watcher):
     prefix: str = ""
 
     def note(self, text: str) -> None:
-        print(f"{self.prefix}{printable(text)}", file=sys.stderr, flush=True)
+        tell(f"{self.prefix}{text}")
 
 
 def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str) -> int:
@@ -120,14 +121,13 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
     if tally.total > max(1, said):
         lines.append(str(tally))
     for line in lines:
-        print(printable(mask_secrets(line)), file=sys.stderr)
+        tell(line)
     good = plan.done + outcome.played - outcome.failed
     if outcome.stopped:
         failed_note = f", {outcome.failed} failed" * bool(outcome.failed)
         cells = count_noun(outcome.cells, "cell")
-        print(
+        tell(
             f"stopped: {good:,} of {cells} done{failed_note}; to go on: {resume_command}",
-            file=sys.stderr,
         )
         return 1 if plan.call.fail_fast and outcome.failed else 130
     from cbobench.report.compare import compare
@@ -144,13 +144,13 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
     failed = int((finished.cells["status"] == "failed").sum())
     if outcome.spent:
         done = part_of(good, outcome.cells, "cell")
-        print(f"the budget is spent: {done} done; to go on: {resume_command}", file=sys.stderr)
+        tell(f"the budget is spent: {done} done; to go on: {resume_command}")
     if failed:
-        print(f"{count_noun(failed, 'cell')} failed; {see}", file=sys.stderr)
+        tell(f"{count_noun(failed, 'cell')} failed; {see}")
     if outcome.absent:
         count = f"{len(outcome.absent):,} of {count_noun(outcome.tasks, 'task')}"
         absent = f"{count} played but not in {outcome.folder} (first {outcome.absent[0]})"
-        print(f"absent: {absent}; does every worker reach the same folder? {see}", file=sys.stderr)
+        tell(f"absent: {absent}; does every worker reach the same folder? {see}")
     return int(failed > 0 or bool(outcome.absent))
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from cbobench.cli.maintenance import import_if_asked
 from cbobench.cli.parser import UNDECIDED
-from cbobench.errors import Misuse, printable
+from cbobench.cli.printed import tell
+from cbobench.errors import Misuse
 from cbobench.words import count_noun
 
 # Words of the command line, not of a comparison.
@@ -53,7 +54,7 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     if comparison.nothing:
         lines.append(f"nothing of {' and '.join(runs)} can be compared: {comparison.nothing}")
     for line in filter(None, [*lines, comparison.undecided]):
-        print(printable(line), file=sys.stderr)
+        tell(line)
     if comparison.worse or comparison.nothing or left_out:
         return 1
     return UNDECIDED if comparison.undecided else 0
@@ -111,12 +112,12 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     good = problems_played(part)
     labels = part.record.labels("problems")
     if absent := ", ".join(label for title, label in labels.items() if title not in good):
-        print(f"not drawn, without a good cell of T = {part.horizon:,}: {absent}", file=sys.stderr)
+        tell(f"not drawn, without a good cell of T = {part.horizon:,}: {absent}")
     # A figure without files says why it is not drawn; where there is none, no recipe is about these
     # problems.
     if not found:
         none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
-        print(f"nothing drawn: {none} figure of {', '.join(labels.values())}", file=sys.stderr)
+        tell(f"nothing drawn: {none} figure of {', '.join(labels.values())}")
     return 0 if any(found) else 1
 
 
@@ -130,7 +131,7 @@ def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     brief = not (options.long or options.parts or options.replicate)
     print(render_findings(findings, options.format, options.parts, brief=brief))
     if left_out:
-        print(f"left out, without a good cell yet: {printable(left_out)}", file=sys.stderr)
+        tell(f"left out, without a good cell yet: {left_out}")
     if not options.strict:
         return 0
     # A claim that was asked for and is not tested is no success, nor is a test of none.
@@ -139,7 +140,7 @@ def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:
     if options.only and untested:
         needs = "; ".join(f"{finding.claim.id} {finding.note}" for finding in untested)
     if needs:
-        print(f"not tested, as these runs hold nothing of it: {needs}", file=sys.stderr)
+        tell(f"not tested, as these runs hold nothing of it: {needs}")
         return 1
     verdicts = {part.verdict for finding in findings for part in finding.parts}
     return int(bool(left_out) or "contradicted" in verdicts)

@@ -5,13 +5,14 @@ when that stops.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cbobench.errors import Misuse, show, unknown, wrong_value
+from cbobench.errors import Misuse, show, unknown
+from cbobench.suite.values import parse_amount, parse_whole
+from cbobench.suite.yamlio import MAX_CELLS, MAX_CPUS, MAX_HORIZON, MAX_SEEDS
 
 Again = Literal["failed", "stale", "damaged"]
 ENGINES = ("ray", "processes", "inline")
@@ -66,8 +67,11 @@ class Call:
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name, least in (("seeds", 1), ("horizon", 1), ("cpus", 0), ("block", 1)):
-            _check_count(name, getattr(self, name), least)
+        most = {"seeds": MAX_SEEDS, "horizon": MAX_HORIZON, "cpus": MAX_CPUS, "block": MAX_CELLS}
+        for name, limit in most.items():
+            count = getattr(self, name)
+            if count is not None:
+                parse_whole(name, count, 0 if name == "cpus" else 1, limit)
         self._check_engine()
         for word in self.kinds_again:
             if word not in get_args(Again):
@@ -112,15 +116,6 @@ class Call:
             raise Misuse("--ship sends this machine's code to a cluster; give its --address, too")
 
 
-def _check_count(name: str, count: int | None, least: int) -> None:
-    """Raise `Misuse` for a choice that is no whole number, or below the least allowed."""
-    if not (count is None or isinstance(count, int)):
-        raise Misuse(f"{name} is {show(count)}; it must be a whole number")
-    if count is not None and count < least:
-        meaning = "" if least else " (0: in this process)"
-        raise Misuse(f"{name} is {count}; it must be at least {least}{meaning}")
-
-
 def parse_budget(text: str | None) -> float:
     """Return the seconds of a budget, such as "2cpuh"; infinity for None.
 
@@ -128,16 +123,3 @@ def parse_budget(text: str | None) -> float:
         Misuse: something else.
     """
     return math.inf if text is None else parse_amount("budget", text, UNITS, "2cpuh")
-
-
-def parse_amount(
-    name: str, text: Any, units: Mapping[str, float], example: str, location: str = ""
-) -> float:
-    """Return a number above 0 that stands before its unit, in terms of that; raise `Misuse` for
-    anything else.
-    """
-    match = re.fullmatch(rf"(\d+(?:\.\d+)?) ?({'|'.join(units)})", str(text))
-    if match is None or float(match[1]) == 0:
-        allowed = f"a number above 0 with its unit: {', '.join(units)} (as in {example})"
-        raise wrong_value(name, text, allowed, location)
-    return float(match[1]) * units[match[2]]

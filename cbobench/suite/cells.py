@@ -24,6 +24,7 @@ from cbobench import params
 from cbobench.errors import show
 from cbobench.problems.base import Problem
 from cbobench.suite.settings import Demand
+from cbobench.suite.values import parse_whole
 from cbobench.suite.variants import Variant
 from cbobench.suite.yamlio import MAX_CELLS, MAX_HORIZON, MAX_SEED
 
@@ -278,8 +279,7 @@ class Grid:
         problems = {v.title: v for v in map(_variant, content["problems"])}
         algorithms = {v.title: v for v in map(_variant, content["algorithms"])}
         horizon, seeds, command = (content[name] for name in ("horizon", "seeds", "command"))
-        if type(horizon) is not int or not 0 < horizon <= MAX_HORIZON:
-            raise ValueError(f"horizon is {show(horizon)}")
+        parse_whole("horizon", horizon, 1, MAX_HORIZON)
         are_numbers = all(type(seed) is int and 0 <= seed <= MAX_SEED for seed in seeds)
         if not are_numbers or not 0 < len({*seeds}) == len(seeds):
             raise ValueError(f"seeds is {show(seeds)}")

@@ -25,8 +25,9 @@ from cbobench.errors import Misuse, wrong_value
 from cbobench.gp.box_actions import DesignName, check_design
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.past import FILE, PastRows, read_past, take_past
-from cbobench.suite.call import parse_amount
+from cbobench.suite.values import parse_amount, parse_whole
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant
+from cbobench.suite.yamlio import MAX_CPUS
 from cbobench.words import count_noun
 
 KEYS = (
@@ -48,18 +49,6 @@ WAYS = ("asynchronous", "batch")
 DESIGNS = get_args(DesignName)
 # unless a suite says otherwise: methods that ignore what is under way repeat a point
 SPREAD = {"pending": "variance"}
-
-
-def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number, which True is not."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def parse_whole(name: str, value: Any, least: int, most: int, location: str) -> int:
-    """Return a whole number; raise `Misuse` for anything else, or one out of its range."""
-    if not is_whole(value) or not least <= value <= most:
-        raise wrong_value(name, value, f"a whole number from {least} to {most}", location)
-    return int(value)
 
 
 def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
@@ -186,7 +175,6 @@ def check_initial(initial: dict[str, Any], problems: Mapping[str, Problem], loca
 
 
 UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
-MAX_CPUS = 4096
 
 
 @dataclass(frozen=True)

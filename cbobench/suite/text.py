@@ -34,12 +34,11 @@ from cbobench.suite.settings import (
     SPREAD,
     Demand,
     apply_settings,
-    is_whole,
     parse_initial,
     parse_parallel,
     parse_resources,
-    parse_whole,
 )
+from cbobench.suite.values import is_whole, parse_whole
 from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -93,9 +92,9 @@ class Entry:
         """
         for match in ABOUT_SETTING.finditer(complaint):
             name = next(filter(None, match.groups()))
-            name = name if name in self.lines else f"{name}s"  # "input 'gas'" is of inputs
-            if name in self.lines:
-                return self.lines[name]
+            for key in (name, f"{name}s"):  # "input 'gas'" is of inputs
+                if key in self.lines:
+                    return self.lines[key]
         # "rows 'ovens.csv' does not exist"
         return self.lines.get(complaint.partition(" ")[0], self.line)
 

@@ -31,6 +31,7 @@ MAX_SEEDS = 10**6
 MAX_VARIANTS = 10_000  # problems, or algorithms, after expanding sweeps
 MAX_PAIRS = 100_000
 MAX_CELLS = 10**7
+MAX_CPUS = 4096  # of a task, and of a machine
 SEVERAL_LINES = "about"  # key of a text with several lines
 
 
@@ -62,7 +63,7 @@ def texts(content: Any, key: str = "", line: int = 0) -> Iterator[tuple[str, str
     """
     if isinstance(content, Mapping):
         for name, value in content.items():
-            entry_line = content.lines.get(name, line) if hasattr(content, "lines") else line
+            entry_line = getattr(content, "lines", {}).get(name, line)
             yield "the key", name, entry_line
             yield from texts(value, name, entry_line)
     elif isinstance(content, list):
@@ -89,7 +90,6 @@ class Located(dict[str, Any]):
     """A mapping that knows the line of each key."""
 
     lines: dict[str, int]
-    line: int
 
 
 class LocatedList(list[Any]):
@@ -160,7 +160,6 @@ def _mapping(loader: _Loader, node: yaml.Node) -> Located:
         raise _wrong(node, "expected a mapping")
     result = Located()
     result.lines = {}
-    result.line = node.start_mark.line + 1
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise _wrong(key_node, "a key must be text")
@@ -195,7 +194,6 @@ def copy_without_lines(value: Any) -> Any:
     if isinstance(value, Mapping):
         result = Located()
         result.lines = dict.fromkeys(value, 0)
-        result.line = 0
         for key, item in value.items():
             if not isinstance(key, str):
                 raise Misuse(

@@ -109,9 +109,9 @@ def test_engines_that_exclude_other_options(small_suite, tmp_path, options, why)
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"cpus": "2"}, "cpus is '2'; it must be a whole number"),
-        ({"seeds": 1.5}, "seeds is 1.5; it must be a whole number"),
-        ({"block": 0}, "block is 0; it must be at least 1"),
+        ({"cpus": "2"}, "cpus is '2'; allowed: a whole number"),
+        ({"seeds": 1.5}, "seeds is 1.5; allowed: a whole number"),
+        ({"block": 0}, "block is 0; allowed: a whole number from 1"),
         ({"again": "late"}, "unknown kind of cell to play again 'late'"),
     ],
 )
