@@ -25,7 +25,9 @@ from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import RunModel, noise_variance, true_noise
 from cbobench.params import param, state
 
-RATIO, FACTOR = 10.0, 2.0  # ρ changes by the factor if one residual exceeds the other by the ratio
+# ρ changes by the factor if one residual exceeds the other by the ratio.
+RATIO = 10.0
+FACTOR = 2.0
 SLACK = 1.5  # relative tolerance, in units of the absolute one
 
 
@@ -105,10 +107,12 @@ class ADMMBO(ModelledRun):
         self.generator = setting.streams.role("candidates")[0]
         self.penalty = self.rho
         self.x = np.full(self.model.cube.d, 0.5 * self.side)
-        self.z = np.full((m, self.model.cube.d), self.side if self.corner == "upper" else 0.0)
+        corner = self.side if self.corner == "upper" else 0.0
+        self.z = np.full((m, self.model.cube.d), corner)
         self.y = np.zeros_like(self.z)
         self.stopped_at = None
         self.converged = False
+        # A generator, so that the nested steps keep their place between two asks.
         self.queries = self._plan()
 
     def ask_one(self, t: int) -> Any:
@@ -127,9 +131,11 @@ class ADMMBO(ModelledRun):
         for _ in range(self.initial - self.model.count):
             yield self.model.draw_input(self.generator)
         for k in range(self.iterations):
+            # Optimality: queries of F plus the quadratic; then x is its best action known.
             for _ in range(self.later_f if k else self.first_f):
                 yield self._query(self.optimality_improvement)
             self.x = self._coordinates()[self._augmented().argmin()]
+            # Feasibility: the same for every z_i, pulled towards the new x.
             before = self.z.copy()
             for i in range(len(self.z)):
                 for _ in range(self.later_g if k else self.first_g):
@@ -138,6 +144,7 @@ class ADMMBO(ModelledRun):
             self.converged = self.dual_step(before)
             if self.converged:
                 break
+        # Each play may change the means, and with them which action is the incumbent.
         self.stopped_at = self.model.count
         while True:
             best = self._incumbent()
@@ -165,6 +172,7 @@ class ADMMBO(ModelledRun):
         """f and g at the played actions, (1 + m, c)."""
         if self.values == "posterior":
             return self.model.at_played()[0]
+        # An f that was not told is NaN; its posterior mean stands for it.
         observed = self.model.observed
         return np.where(np.isnan(observed), self.model.at_played()[0], observed)
 
@@ -212,13 +220,19 @@ class ADMMBO(ModelledRun):
         rho = self.penalty
         root = np.sqrt(len(self.x))
         self.y = self.y + rho * primal
+
+        # Residuals: r is how far x and z_i are apart, s how far z_i moved, in units of y.
         r = norm(primal, axis=-1)
         s = norm(rho * (self.z - before), axis=-1)
+
+        # Each is compared with a tolerance of its own, relative to what it is a difference of.
         relative = SLACK * self.tolerance
         near = r < root * self.tolerance + relative * np.maximum(
             norm(self.x, axis=-1), norm(self.z, axis=-1)
         )
         still = s < root * self.tolerance + relative * norm(rho * self.y, axis=-1)
+
+        # A larger ρ draws x and z_i together, a smaller one lets them follow their objectives.
         if r.mean() > RATIO * s.mean():
             self.penalty *= FACTOR
         elif RATIO * r.mean() < s.mean():
@@ -229,6 +243,7 @@ class ADMMBO(ModelledRun):
         """Return the played action that is played for the rest."""
         mean, deviation = self.model.at_played()
         g = FunctionBelief(mean[None, 1:], deviation[None, 1:])
+        # In logarithms, as a product of many probabilities may underflow.
         likely = log_feasibility(g)[0]
         feasible = likely >= np.log1p(-self.delta)
         if not feasible.any():

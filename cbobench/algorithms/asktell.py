@@ -110,17 +110,15 @@ class Given:
     def low(self) -> Array:
         """The lower corner (d,) of the box, or of the finite set's points."""
         actions = self.setting.actions
-        return np.array(
-            actions.low if isinstance(actions, Box) else self._points.min(axis=0), dtype=np.float64
-        )
+        corner = actions.low if isinstance(actions, Box) else self._points.min(axis=0)
+        return np.array(corner, dtype=np.float64)
 
     @cached_property
     def high(self) -> Array:
         """The upper corner, (d,)."""
         actions = self.setting.actions
-        return np.array(
-            actions.high if isinstance(actions, Box) else self._points.max(axis=0), dtype=np.float64
-        )
+        corner = actions.high if isinstance(actions, Box) else self._points.max(axis=0)
+        return np.array(corner, dtype=np.float64)
 
     @cached_property
     def points(self) -> Array | None:
@@ -196,6 +194,7 @@ class AskTell(OneRun):
         self.given = Given(setting)
         self.proposals: dict[int, Any] = {}
         self.run_optimiser = self.optimiser(self.given)
+        # Checked before the first round, where the message can say what to do.
         for method in ("ask", "tell"):
             if not callable(getattr(self.run_optimiser, method, None)):
                 answer = show(self.run_optimiser)
@@ -206,16 +205,17 @@ class AskTell(OneRun):
     def ask_one(self, t: int) -> Any:
         answer = self.run_optimiser.ask()
         action = self._action(answer, "ask()")
+        # It is told in its own terms: an index if it gave one, else the point played.
         as_answered = isinstance(action, np.ndarray) or _index(answer) is not None
         self.proposals[t] = action if as_answered else self.given._points[action]
         return action
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
-        # Copies, because an optimiser may write into what it is given.
         point = self.proposals.pop(t)
-        self.run_optimiser.tell(
-            point.copy() if isinstance(point, np.ndarray) else point, f, g.copy()
-        )
+        # Copies, because an optimiser may write into what it is given.
+        if isinstance(point, np.ndarray):
+            point = point.copy()
+        self.run_optimiser.tell(point, f, g.copy())
 
     def observe_one(self, t: int, action: Any, f: float, g: Array) -> None:
         """Learn the observation at an action that the optimiser did not propose."""
@@ -228,6 +228,7 @@ class AskTell(OneRun):
         if recommend is None:
             return None
         answer = recommend()
+        # Not the base's None, which would recommend the incumbent by observed values.
         if answer is None:
             if self.given.n is not None:
                 return NONE
@@ -245,6 +246,8 @@ class AskTell(OneRun):
         index = _index(answer)
         if index is not None and self.given.n is not None and 0 <= index < self.given.n:
             return index
+
+        # What is no point of numbers stays NaN, which is refused below.
         x = np.array([np.nan])
         if self.given.n is None or self.given.points is not None:
             with suppress(TypeError, ValueError):
@@ -261,6 +264,8 @@ class AskTell(OneRun):
             self._refuse(
                 f"{method} gave x[{i}] = {x[i]:.10g}; allowed: {low[i]:.10g} to {high[i]:.10g}"
             )
+
+        # Sides count as equally long, so that no unit of a coordinate decides what is nearest.
         if self.given.points is None:
             return np.clip(x, low, high)
         away = (self.given.points - x) / np.where(side > 0, side, 1.0)
@@ -273,7 +278,10 @@ class AskTell(OneRun):
         point = f"a point of {d} finite numbers, shape {(d,)}"
         if n is None:
             return point
-        return f"an index, 0 to {n - 1}" + (f", or {point}" if d else "")
+        index = f"an index, 0 to {n - 1}"
+        if d == 0:
+            return index
+        return f"{index}, or {point}"
 
     def _refuse(self, problem: str) -> NoReturn:
         raise CellFailure(f"{self.name or type(self).__name__}: {problem}")
@@ -282,6 +290,7 @@ class AskTell(OneRun):
 def _index(answer: Any) -> int | None:
     """Return the whole number that an answer is, if it is one."""
     try:
+        # To Python True is a whole number; to an optimiser it is a mistake.
         if isinstance(answer, bool | np.bool_) or np.ndim(answer):
             return None
         return operator.index(answer)

@@ -82,20 +82,23 @@ class Setting:
         cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1
     ) -> Setting:
         """Return the setting of drawn instances, without a design."""
-        i = instances
+        # With several evaluations under way, a value arrives after later choices were made.
         delayed = parallel > 1 or "feedback at once" not in problem.offers()
-        facts = (i.norm, i.sup, i.noise, i.slater, i.seed_set)
-        slopes = i.slopes if isinstance(i, Instances) else None
+        slopes = instances.slopes if isinstance(instances, Instances) else None
         return cls(
-            problem.actions,
-            problem.constraints,
-            horizon,
-            *facts,
-            streams,
-            delayed,
-            i.changes(),
-            slopes,
-            parallel,
+            actions=problem.actions,
+            constraints=problem.constraints,
+            horizon=horizon,
+            norm=instances.norm,
+            sup=instances.sup,
+            noise=instances.noise,
+            slater=instances.slater,
+            seed_set=instances.seed_set,
+            streams=streams,
+            delayed=delayed,
+            changes=instances.changes(),
+            slopes=slopes,
+            parallel=parallel,
             kernel_is_known=problem.kernel_is_known,
         )
 
@@ -326,11 +329,13 @@ class OneRun(Algorithm):
         return None
 
     def start(self, setting: Setting) -> None:
+        # Copies, because a run keeps its state on its instance.
         self.runs = [copy.deepcopy(self) for _ in range(setting.replicates)]
         self.under_way: dict[int, tuple[Actions, bool]] = {}
         for s, run in enumerate(self.runs):
             run.setting = setting.only(s)
             run.start_one(run.setting)
+        # Parameters and problem decide it, which all runs share.
         self.fits = self.runs[0].fits
 
     def ask(self, t: int) -> Actions:
@@ -338,6 +343,7 @@ class OneRun(Algorithm):
 
     def recommend(self, t: int) -> Actions | None:
         actions = [run.recommend_one(t) for run in self.runs]
+        # One answer is for all: a run without a recommendation leaves all to the incumbent.
         if any(action is None for action in actions):
             return None
         return self._stack_actions(actions)
@@ -350,6 +356,8 @@ class OneRun(Algorithm):
             allowed = f"a point, shape {(d,)}"
         else:
             allowed = f"an index, 0 to {action_set.n - 1}"
+
+        # A subclass may return anything: what has no shape, or is no index, is refused by name.
         for action in actions:
             try:
                 if on_box:
@@ -360,7 +368,8 @@ class OneRun(Algorithm):
                 is_action = False
             if not is_action:
                 raise CellFailure(f"ask_one gave {show(action)}; it must give {allowed}")
-        return np.array(actions, dtype=np.float64 if on_box else np.intp)
+        dtype = np.float64 if on_box else np.intp
+        return np.array(actions, dtype=dtype)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         self._pass_on(t, actions, feedback, True)
@@ -371,18 +380,19 @@ class OneRun(Algorithm):
     def _pass_on(self, t: int, actions: Actions, feedback: Feedback, was_asked: bool) -> None:
         self.under_way[t] = actions.copy(), was_asked
         # With evaluations under way, feedback is of earlier rounds and goes with their actions.
-        for round_number, values in (
-            feedback.rounds() if self.runs[0].setting.parallel > 1 else [(t, feedback)]
-        ):
+        is_late = self.runs[0].setting.parallel > 1
+        told = feedback.rounds() if is_late else iter([(t, feedback)])
+        for round_number, values in told:
             played, was_asked = self.under_way.pop(round_number)
             f = values.f
+            # Of a run that failed nobody knows f, and most optimisers take no NaN.
             if values.lacks_f and not self.takes_untold:
                 f = np.where(np.isnan(f), 0.0, f)
             for s, run in enumerate(self.runs):
+                # As `ask_one` gives it: a point, or a plain int in place of a NumPy scalar.
                 action = played[s] if played.ndim == 2 else int(played[s])
-                (run.tell_one if was_asked else run.observe_one)(
-                    round_number, action, float(f[s]), values.g[s]
-                )
+                learn = run.tell_one if was_asked else run.observe_one
+                learn(round_number, action, float(f[s]), values.g[s])
 
     @property
     def duals(self) -> Array | None:

@@ -79,19 +79,22 @@ class CKB(Optimistic):
 
     def reads(self) -> tuple[Fact, ...]:
         of_width: tuple[Fact, ...] = ("R",) if isinstance(self.beta, str) else ()
+        # B and G also truncate estimates and set ρ and V, whatever the width.
         return "B", "G", "delta", *of_width
 
     def prepare(self) -> None:
         delta = self.setting.margin(self.delta)
-        if isinstance(self.rho, str) and not (delta > 0).all():
-            raise CellFailure(
-                "δ is 0: no action satisfies the constraints strictly; give delta or rho"
-            )
-        self.cap = (
-            4 * self.bound_f / delta[:, None]
-            if isinstance(self.rho, str)
-            else np.full_like(self.bound_f, self.rho)
-        )
+        if isinstance(self.rho, str):
+            # ρ = 4B/δ of Theorem 1; a stated ρ needs no margin.
+            if not (delta > 0).all():
+                raise CellFailure(
+                    "δ is 0: no action satisfies the constraints strictly; give delta or rho"
+                )
+            self.cap = 4 * self.bound_f / delta[:, None]
+        else:
+            self.cap = np.full_like(self.bound_f, self.rho)
+
+        # V divides by ρ, and the dual step by V.
         if isinstance(self.V, str) and not min(self.cap.min(), self.bound_g.min()) > 0:
             raise CellFailure("B or G is 0, so that V = G√T/ρ is no number; give V, or B and G")
         self._restart(1 if self.anytime else self.setting.horizon)
@@ -106,6 +109,7 @@ class CKB(Optimistic):
         self.inverse_step = np.broadcast_to(step, self.dual.shape)
 
     def evidence_horizon(self, horizon: int) -> float | None:
+        # λ of an endless horizon: the data of all epochs recommend (difference 1).
         if self.anytime:
             return math.inf
         return None
@@ -122,6 +126,7 @@ class CKB(Optimistic):
         return z.minus(self.dual, self.explore_g(belief.constraint), self.bound_g)  # lines 3, 5, 6
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
+        # The price moves by the estimate at x_t, not by the cost observed there.
         g = truncate(self.explore_g(chosen.constraint), self.bound_g)[..., 0]
         step = (g + self.slack) / self.inverse_step
         self.dual = np.maximum(self.dual + step, 0.0)
@@ -164,15 +169,15 @@ class CKBRestart(CKBUCB):
 
     def prepare(self) -> None:
         super().prepare()
-        self.period = (
-            theory_window(self.setting, self.regulariser)
-            if self.restart == "theory"
-            else self.restart
-        )
+        if self.restart == "theory":
+            self.period = theory_window(self.setting, self.regulariser)
+        else:
+            self.period = self.restart
 
     def begin_round(self, t: int) -> None:
         super().begin_round(t)
         if t > 1 and (t - 1) % self.period == 0:
+            # Functions have moved, so that old data mislead recommendations, too.
             self.forget(stale=True)
 
 
@@ -255,8 +260,13 @@ class SCGPUCB(OptimisticReward):
 
     def begin(self, t: int, belief: Belief) -> None:
         root = np.sqrt(t)
-        self.eps = 1 / root if self.case == 1 else self.margin / (2 * root)
-        self.V = (self.margin / 8 if self.case == 1 else self.margin**2 / 16) * root / self.bound_f
+        # The cases of Theorem 4.
+        if self.case == 1:
+            self.eps = 1 / root
+            self.V = self.margin / 8 * root / self.bound_f
+        else:
+            self.eps = self.margin / (2 * root)
+            self.V = self.margin**2 / 16 * root / self.bound_f
 
     def parts(self, belief: Belief) -> Parts:
         assert belief.shown is not None

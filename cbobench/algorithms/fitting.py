@@ -79,6 +79,7 @@ def find_obstacle(task: Task, joint: bool = False) -> str:
         joint: whether sample paths over all actions are drawn.
     """
     actions = task.actions
+    # A fitted kernel has a lengthscale for every coordinate.
     if isinstance(actions, Finite) and actions.points is None:
         return "the actions have no coordinates to fit a kernel of; allowed: given"
     # Several evaluations under way are told whole, in order; a problem's own delays are not.
@@ -88,6 +89,8 @@ def find_obstacle(task: Task, joint: bool = False) -> str:
         delays = "feedback at once" not in task.offers()
     if delays:
         return "feedback is delayed, which fitted models do not take; allowed: given"
+
+    # A joint sample factors the covariance of all actions, which each fit changes.
     count = actions.n if isinstance(actions, Finite) else actions.size
     if joint and count > MOST:
         return f"sample paths of {count:,} actions take O(n³); allowed: {MOST:,}, or given"

@@ -182,6 +182,8 @@ class ConstrainedEI(ScoreAlgorithm):
         self.failures = np.zeros(replicates)  # infeasible plays
         is_exact = true_noise(self.setting.noise).max(axis=1) <= NOISELESS
         self.noise_free = is_exact & (self.lam in ("auto", "true"))
+
+        # A step needs exact values, fitted models to anchor, and its outcome before the next one.
         self.steps = (
             self.anchored
             and self.fits
@@ -209,6 +211,8 @@ class ConstrainedEI(ScoreAlgorithm):
     def absorb(self, played: Actions, feedback: Feedback) -> None:
         super().absorb(played, feedback)
         self.running.add(self.targets(feedback)[:, : 1 + self.setting.constraints])
+
+        # A noise in units of the observations is another share of the amplitude once that moved.
         posterior = self.posterior if self.ahead is None else self.ahead.arrived
         if isinstance(posterior, OwnNoise):
             noise = self.known_noise()
@@ -256,6 +260,8 @@ class ConstrainedEI(ScoreAlgorithm):
         self.incumbent = np.full(self.setting.replicates, -np.inf)
         if self.told == 0:
             return
+
+        # On a finite set the belief is of all actions; on a box, of those that were played.
         if self.box is None:
             played_mask = self.played_mask
         else:
@@ -267,11 +273,16 @@ class ConstrainedEI(ScoreAlgorithm):
             self.classes = model.classes[:, 1:]
             self.silent = are_silent(model.observed[:, 1:])
             # Without noise, what was seen to be feasible is: a class says no more than that.
-            box = self.box is not None
-            passed = (model.observed[:, 1:] <= 0).all(axis=1) if box else self.passed_mask
+            if self.box is None:
+                passed = self.passed_mask
+            else:
+                passed = (model.observed[:, 1:] <= 0).all(axis=1)
             is_class = self.classes.any(axis=1) & self.noise_free
             likely = np.where(is_class[:, None] & passed, 0.0, likely)
-        value = np.where((likely >= np.log1p(-self.delta)) & played_mask, belief.f.mean, -np.inf)
+
+        # In logarithms, as a product of many probabilities may underflow.
+        is_feasible = likely >= np.log1p(-self.delta)
+        value = np.where(is_feasible & played_mask, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
 
     def _fitted(self) -> FittedPosterior:
@@ -333,11 +344,14 @@ class ConstrainedEI(ScoreAlgorithm):
         return points, values
 
     def score(self, belief: Belief) -> Array:
+        # Without an incumbent the score is feasibility alone: any finite value stands for it.
         has_incumbent = np.isfinite(self.incumbent)
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
         likely = np.where(self.silent[..., None], 0.0, log_probabilities(belief.constraint))
         score = np.where(has_incumbent[:, None], improvement, 0.0) + likely.sum(axis=1)
+
+        # After many failures a play that a class makes improbable comes behind all others.
         if self.classes.any():
             of_classes = np.where(self.classes[..., None], likely, 0.0).sum(axis=1)
             lack = np.minimum(of_classes - np.log(CAUTIOUS), 0.0)
@@ -345,6 +359,8 @@ class ConstrainedEI(ScoreAlgorithm):
             score += np.where(careful[:, None], STEEP * lack, 0.0)
         if self.exhausted is None:
             return score
+
+        # Behind all others, but finite: without another action they are played.
         return np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
 
 

@@ -78,6 +78,7 @@ class NoisyEI(ScoreAlgorithm):
     def prepare(self) -> None:
         setting = self.setting
         p = 1 + self.setting.constraints
+        # The normals of a whole run: samples of two rounds differ by what was learned alone.
         draws = [
             stratify_normals(generator, self.samples, (p, setting.observations))
             for generator in setting.streams.role("samples")
@@ -94,6 +95,8 @@ class NoisyEI(ScoreAlgorithm):
         self.sampled = SampledPosterior(model, self.normals[..., : model.count])
         f = self.sampled.samples[:, 0]
         g = self.sampled.samples[:, 1:]
+
+        # Difference 1: a value below all sampled ones stands in; no play yet is no value at all.
         low = np.minimum(f.min(axis=2, initial=np.inf), model.centre[:, :1])
         feasible = np.where((g <= 0).all(axis=1), f, -np.inf).max(axis=2, initial=-np.inf)
         self.incumbent = np.maximum(feasible, low - model.amplitude[:, :1])
@@ -123,11 +126,16 @@ class NoisyEI(ScoreAlgorithm):
     def score(self, belief: Belief) -> Array:
         f = belief.f
         g = belief.constraint
+        # Scouts look at the first samples only.
         incumbent = self.incumbent[:, : f.mean.shape[1], None]
         gains = log_expected_improvement(f.mean, f.deviation, incumbent)
         gains += log_product(-g.mean / g.deviation)
+
+        # A mean of exponentials, divided by the largest, which may underflow itself.
         most = gains.max(axis=1)
         score = most + np.log(np.exp(gains - most[:, None]).mean(axis=1))
+
+        # On a box `maximise` confirms, which draws rivals of its own.
         if self.confirms and self.box is None:
             return self._worth(score)
         return score

@@ -107,13 +107,17 @@ class BanditOCO(OneRun):
         m = setting.constraints
         T = setting.horizon
         self.cube = Cube(setting.actions)
-        order = self.c * T ** (-1 / 2 if self.points == 2 else -3 / 4)
+        # Gradients from one point have a larger variance, so steps are smaller.
+        exponent = -1 / 2 if self.points == 2 else -3 / 4
+        order = self.c * T**exponent
         self.primal_step = order if self.alpha == "theory" else self.alpha
         self.dual_step = order if self.mu == "theory" else self.mu
         self.shrink = self.primal_step if self.theta == "theory" else self.theta
         radius = self.delta_scale * T ** (-1 / 4) if self.delta == "theory" else self.delta
         # A radius below the spacing of a finite set may play one action as both x + δu and x - δu.
         self.radius = min(max(radius, self.cube.spacing), RADIUS)
+
+        # Queries are a radius away from x, and must not leave the cube.
         uniform = setting.streams.role("start")[0].random(self.cube.d)
         self.x = self.radius + (1 - 2 * self.radius) * uniform
         self.directions = setting.streams.role("directions")[0]
@@ -125,12 +129,14 @@ class BanditOCO(OneRun):
 
     def ask_one(self, t: int) -> Any:
         if self.first is None:
+            # A normal vector divided by its length is uniform on the sphere.
             normal = self.directions.standard_normal(self.cube.d)
             self.u = normal / np.sqrt((normal**2).sum())
             return self.cube.action(self.x + self.radius * self.u)
         return self.cube.action(self.x - self.radius * self.u)
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
+        # The method minimises, so f enters with its sign turned.
         values = np.concatenate([[-f], g])
         self.ranges.add(values[None])
         if self.points == 1:
@@ -144,6 +150,8 @@ class BanditOCO(OneRun):
         else:
             self._step((self.first - values) / (2 * self.radius), (self.first + values)[1:] / 2)
             self.first = None
+
+        # After the step: a baseline of earlier rounds alone leaves the estimate unbiased.
         self.total += values
         self.rounds += 1
 
@@ -155,6 +163,7 @@ class BanditOCO(OneRun):
         """Return the scales of f and each g_j, (1 + m,); 1 before the first observation."""
         if self.scale != "observed":
             return np.full(len(self.total), float(self.scale))
+        # Only differences of f count; of g also the distance from its limit 0.
         low = self.ranges.low[0]
         high = self.ranges.high[0]
         size = np.maximum(np.abs(low), np.abs(high))
@@ -170,12 +179,13 @@ class BanditOCO(OneRun):
         gradient = self.cube.d * (scaled[0] + (self.dual * scaled[1:]).sum()) * self.u
         norm = np.sqrt((gradient**2).sum())
         if norm > self.clip:
-            gradient = gradient * (self.clip / norm)
+            gradient *= self.clip / norm
         # ξ/2 = δ on each side
         self.x = np.clip(self.x - self.primal_step * gradient, self.radius, 1 - self.radius)
         regularised = (1 - self.dual_step * self.shrink) * self.dual
         self.dual = np.maximum(regularised + self.dual_step * g / divisors[1:], 0.0)
 
     def dual_one(self) -> Array:
+        # Back from divided values: f per unit of g_j.
         divisors = self._divisors()
         return self.dual * divisors[0] / divisors[1:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -94,6 +94,7 @@ class OptimisticReward(ScoreAlgorithm):
                 f"it reads {', '.join(lacking)} of the problem, which nobody knows; give {numbers}"
             )
         check_noise(self.lam, problem)
+        # Asked for its refusal alone: some kernels have no rate.
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
         if self.lam == "true" and not self.is_fitted(problem):
@@ -166,12 +167,15 @@ class OptimisticReward(ScoreAlgorithm):
     def start(self, setting: Setting) -> None:
         self.fits = self.is_fitted(setting)
         self.explorations = self.strategies()
+
         # the second is of g, if any
         self.explore_f = self.explorations[0]
         self.explore_g = self.explorations[-1]
+        # Strategies that draw nothing are not asked every round.
         self.drawing = [
             strategy for strategy in self.explorations if type(strategy).begin is not Explore.begin
         ]
+
         self.joint = any(strategy.joint for strategy in self.explorations)
         self.grid_points: Array | None = None  # type: ignore[misc]
         # (S, c, d): actions of each replicate's own, numbered from n on
@@ -184,19 +188,25 @@ class OptimisticReward(ScoreAlgorithm):
             self.grid_points = setting.finite.points  # type: ignore[misc]
             if self.design is not None and not self.fits:
                 self.further = design_features(self.design, box)
+
+        # The length of the draw behind a path: fitted models have no features to draw in.
         rank = 0
         if self.joint:
             rank = setting.finite.n if self.fits else setting.finite.features.shape[1]
-            rank += 0 if self.design is None else self.design.shape[1]
+            if self.design is not None:
+                rank += self.design.shape[1]
         roles = (("explore f", ()), ("explore g", (setting.constraints,)))
         for strategy, (role, shape) in zip(self.explorations, roles, strict=False):
             strategy.start(setting.streams, role, shape, rank)
+
+        # The base begins a schedule, whose width reads the bounds.
         self.set_bounds(setting)
         super().start(setting)
 
     def posterior_kind(self, problem: Problem) -> choice.Kind:
         kind = super().posterior_kind(problem)
         joint = any(strategy.joint for strategy in self.strategies())
+        # Paths are drawn in features, however cheap another posterior is.
         if joint and kind == "cheapest":
             return "features"
         return kind
@@ -263,17 +273,21 @@ class OptimisticReward(ScoreAlgorithm):
 
     def set_width(self) -> None:
         """Set β for the current λ, bounds, noise constants and number of events."""
-        options: dict[str, Any] = {
-            "alpha": self.alpha,
-            "scale": self.beta_scale,
-            "form": self.width_form(),
-        }
         lam: Array | float = self.regulariser
         if self.lam == "true":
             lam = true_noise(self.setting.noise[:, : self.bounds.shape[1]])
-        reads_noise = "R" in self.reads()
-        noise = self.noise_constants() if reads_noise else np.zeros_like(self.bounds)
-        self.width = Width(self.bounds, noise, lam=lam, shares=self.events(), **options)
+
+        # Where the width is stated nobody may know R, which is infinite then.
+        noise = self.noise_constants() if "R" in self.reads() else np.zeros_like(self.bounds)
+        self.width = Width(
+            self.bounds,
+            noise,
+            alpha=self.alpha,
+            scale=self.beta_scale,
+            form=self.width_form(),
+            lam=lam,
+            shares=self.events(),
+        )
 
     def round_width(self, t: int) -> Array:
         """Return β_t of the explored functions, (S, q)."""
@@ -302,6 +316,7 @@ class OptimisticReward(ScoreAlgorithm):
         `Setting.design`.
         """
         if self.grid_points is not None:
+            # Paths were extended at the start to the points of the design, and to no others.
             place = self.setting.past + t - 1
             if self.design is None or not np.array_equal(actions, self.design[:, place]):
                 raise CellFailure(
@@ -323,6 +338,7 @@ class OptimisticReward(ScoreAlgorithm):
         """
         assert self.grid_points is not None
         n = len(self.grid_points)
+        # Indices are cut to their ranges because both alternatives are read everywhere.
         points = self.grid_points[np.minimum(actions, n - 1)]
         if self.design is None:
             return points
@@ -403,11 +419,15 @@ def theory_window(setting: Setting, lam: float) -> int:
             "the window reads norms of the functions' moves, but one is infinite; give it as a "
             "number"
         )
+
+    # A window for all seeds: which of them share a block must not decide it.
     if np.ptp(variations) > 1e-9 * variations.max():
         raise CellFailure(
             "the seeds' functions move by different amounts; give the window or restart period "
             "as a number"
         )
+
+    # If nothing moves, old data stay true.
     variation = float(variations[0])
     if variation == 0:
         return horizon
@@ -451,6 +471,7 @@ class CONFIG(Optimistic):
     def parts(self, belief: Belief) -> Parts:
         f = self.explore_f(belief.f)
         g = self.explore_g(belief.constraint)
+        # An infinite price would leave nothing to climb where no candidate is allowed.
         smooth = np.where(self.empty[:, None], 0.0, f)
         wall = np.where(self.hidden, WALL, np.inf)
         price = np.where(self.empty, 1.0, wall)[:, None].repeat(self.setting.constraints, axis=1)
@@ -466,11 +487,11 @@ class CONFIG(Optimistic):
             return first, violation
         self.empty &= ~self.hidden
         second, reached = super().maximise(t, box, first if self.played else None)
-        return np.where(self.hidden[:, None], second, first), np.where(
-            self.hidden, reached, violation
-        )
+        points = np.where(self.hidden[:, None], second, first)
+        return points, np.where(self.hidden, reached, violation)
 
     def keeps(self) -> Mask | None:
+        # Only now is it known whether a polished point is allowed.
         self.declared |= self.empty & (self.achieved < EMPTY)
         waiting = super().keeps()
         if not self.stop_when_infeasible:

@@ -64,7 +64,9 @@ class Penalised(OptimisticReward):
     price: Array = state()
 
     def strategies(self) -> tuple[Explore, ...]:
-        return (UCB(+1) if self.inner == "ucb" else Thompson(),)
+        if self.inner == "ucb":
+            return (UCB(+1),)
+        return (Thompson(),)
 
     def penalty(self, g: Array) -> Array:
         """Return Λ(g), elementwise."""
@@ -79,16 +81,19 @@ class Penalised(OptimisticReward):
         sup = setting.sup
         self.bound_f = np.zeros_like(norm[:, :1])
         self.bound_g = np.zeros_like(norm[:, 1:])
+        # A stated width needs no bound, which may be unknown.
         if not self.reads():
             return
-        self.bound_f = read_bound(
-            "B", "norm" if self.B == "composite" else self.B, norm[:, :1], sup[:, :1]
-        )
-        if self.B == "composite":
-            steep: Array | float = 1.0
-            if not self.linear():
-                steep = self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
-            self.bound_g = steep * read_bound("G", self.G, norm[:, 1:], sup[:, 1:])
+        choice: Bound = "norm" if self.B == "composite" else self.B
+        self.bound_f = read_bound("B", choice, norm[:, :1], sup[:, :1])
+        if self.B != "composite":
+            return
+
+        # The chord of Λ stands for |Λ(g_j)|_k, which no formula gives (difference 1).
+        steep: Array | float = 1.0
+        if not self.linear():
+            steep = self.penalty(sup[:, 1:]) / np.maximum(sup[:, 1:], SMALLEST)
+        self.bound_g = steep * read_bound("G", self.G, norm[:, 1:], sup[:, 1:])
 
     @property
     def bounds(self) -> Array:
@@ -159,6 +164,7 @@ class FixedPenalty(Penalised):
     )
 
     def start(self, setting: Setting) -> None:
+        # Before the base starts, whose width reads the price.
         self.price = np.full((setting.replicates, setting.constraints), self.kappa)
         super().start(setting)
 
@@ -171,6 +177,7 @@ class FixedPenalty(Penalised):
         return psi(g, "exponential", 1.0, 1.0) - 1
 
     def events(self) -> int:
+        # With Thompson sampling α is shared with the concentration of the sample.
         if self.inner == "ucb":
             return 1
         return 2
@@ -217,6 +224,7 @@ class Epochs(Penalised):
     def start(self, setting: Setting) -> None:
         self.epochs = -(-setting.horizon // self.S)  # L
         self.played_in_epoch = []
+        # Before the base starts, whose width reads the price.
         self.price = np.full((setting.replicates, setting.constraints), self.first_price)
         super().start(setting)
 
@@ -244,16 +252,20 @@ class Epochs(Penalised):
             self.costs, self.summed = np.zeros((2, *self.price.shape))
             if not self.keep:
                 self.forget()
+            # A composite bound grows with κ.
             self.set_width()
 
     def ask(self, t: int) -> Actions:
         actions = super().ask(t)
         if self.first == "tie" or t == 1 or (t - 1) % self.S != 0 or not self.played_in_epoch:
             return actions
+
+        # Only the first action of an epoch that forgets is another one: there all actions tie.
         before = np.stack([played for played, _ in self.played_in_epoch])
         rounds = np.full(len(self.price), len(before) - 1)
         if self.first == "best":
             targets = np.stack([target for _, target in self.played_in_epoch])
+            # An f that nobody knows is NaN, and never the best.
             values = targets[:, :, 0] - (self.price * targets[:, :, 1:]).sum(axis=2)
             rounds = np.where(np.isnan(values), -np.inf, values).argmax(axis=0)
         self.played_in_epoch = []
@@ -261,7 +273,8 @@ class Epochs(Penalised):
         return self._to_play()
 
     def learn(self, t: int, chosen: Belief, feedback: Feedback) -> None:
-        self.costs, self.summed = self.costs + feedback.costs(), self.summed + feedback.counts()
+        self.costs += feedback.costs()
+        self.summed += feedback.counts()
         if self.first != "tie":
             self.played_in_epoch.append((self.chosen, self.targets(feedback)))
 
@@ -339,6 +352,7 @@ def psi(x: Array, form: str, c: float, n: float) -> Array:
     """ψ of Assumption 2: 1 for x <= 0, increasing and convex beyond, with ψ(x) ψ(y) >= ψ(x + y)
     (eqs. 9, 10).
     """
+    # Both forms are 1 at 0, so cutting x there gives the flat part.
     inside = np.maximum(c * x, 0.0)
     if form == "exponential":
         return np.exp(np.minimum(inside, LARGEST_EXPONENT))

@@ -68,10 +68,8 @@ class Random(Algorithm):
 
     def start(self, setting: Setting) -> None:
         self.setting = setting
-        box = isinstance(setting.actions, Box)
-        self.draws = Draws(
-            setting.streams.role("actions"), uniform, (setting.actions.d,) if box else ()
-        )
+        shape = (setting.actions.d,) if isinstance(setting.actions, Box) else ()
+        self.draws = Draws(setting.streams.role("actions"), uniform, shape)
 
     def ask(self, t: int) -> Actions:
         actions = self.setting.actions
@@ -90,6 +88,7 @@ class SobolSequence:
     def next(self) -> Array:
         """Return the next point, (d,)."""
         if not self.waiting:
+            # By the block, because a call costs much more than a point.
             self.waiting = [*self.sequence.random(64)]
         return self.waiting.pop(0)
 

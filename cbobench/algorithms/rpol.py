@@ -126,6 +126,7 @@ class RPOLCensored(RPOL):
         return "B", "R", "G"  # also where the width is stated, for what is under way
 
     def noise_constants(self) -> Array:
+        # A missing observation counts as 0, an error as large as the observation itself.
         return super().noise_constants() + self._observation_bound()
 
     def _observation_bound(self) -> Array:
@@ -135,18 +136,22 @@ class RPOLCensored(RPOL):
         return self.bounds + super().noise_constants() * np.sqrt(2 * np.log(self.setting.horizon))
 
     def events(self) -> int:
+        # 4 with one constraint, as in ln(4/p).
         return 2 * self.posterior.functions
 
     def round_width(self, t: int) -> Array:
         widths = super().round_width(t)
         if self.lag == 0 or not self.history or self.cutoff == 0:
             return widths
+
+        # All plays of the last m rounds count, as v_t has it, whether they have arrived or not.
         recent = np.stack(self.history[-self.cutoff :], axis=1)  # (S, m) or (S, m, d)
         under_way = np.sqrt(self.posterior.at(recent)[1]).sum(axis=-1).reshape(len(widths), -1)
         return widths + self.lag * self.beta_scale * self._observation_bound() * under_way
 
     def condition(self, t: int, feedback: Feedback) -> None:
         self.history.append(self.chosen)
+        # Without delays nothing is missing, and the model is that of RPOL.
         if feedback.arrivals is None:
             self.informed[:] = True
             self.posterior.update(self.chosen, self.told_values(feedback))
@@ -215,6 +220,7 @@ class RPOLSW(RPOL):
         else:
             size = self.window
         self.size = min(size, setting.horizon)  # W
+        # W + 1 as the algorithm is written, W as in its proof (difference 1).
         self.slots = min(self.size + self.inclusive, setting.horizon)
         return ObservationPosterior(setting.actions, 1.0, setting.replicates, functions, self.slots)
 
@@ -227,6 +233,8 @@ class RPOLSW(RPOL):
                 "variation reads norms of the functions' moves, but one is infinite; use none or "
                 "a number"
             )
+
+        # C scales moves, so that without a variation no gain is needed.
         lam = self.regulariser
         horizon = self.setting.horizon
         if self.variation != "none":
@@ -241,6 +249,7 @@ class RPOLSW(RPOL):
         return self.beta
 
     def events(self) -> int:
+        # 2T with one constraint, as in ln(2T/p).
         return int(self.posterior.functions * self.setting.horizon)
 
     @property
@@ -252,8 +261,9 @@ class RPOLSW(RPOL):
         moves = np.zeros((self.setting.replicates, 1 + self.setting.constraints))
         if self.variation == "oracle":
             for last_round, norms in self.setting.changes:
+                # A move counts while an observation from before it is kept.
                 if max(1, t - self.slots) <= last_round < t:
-                    moves = moves + norms
+                    moves += norms
         elif self.variation != "none":
             moves += float(self.variation)
         self.drift = self.constant * moves

@@ -79,6 +79,7 @@ class SafeSet(Optimistic):
     def prepare(self) -> None:
         setting = self.setting
         shape = (setting.replicates, setting.constraints, setting.finite.n)
+        # The seed set is known to be safe before anything is observed.
         self.upper = np.where(setting.safe_seed[:, None], 0.0, np.full(shape, np.inf))
         self.lower = np.full(shape, -np.inf)
         self.safe = setting.safe_seed.copy()
@@ -95,6 +96,8 @@ class SafeSet(Optimistic):
         actions = self.setting.finite
         bound = self.setting.norm[:, 1:]
         if self.metric == "input":
+            # |g|_k bounds slopes in the kernel metric; its steepest ratio to the other carries
+            # that over.
             assert actions.input_metric is not None
             metric = actions.input_metric
             bound = bound * actions.steepness
@@ -107,7 +110,9 @@ class SafeSet(Optimistic):
                     "a number"
                 )
             return metric, self.setting.slopes(metric)[:, 1:]
-        return metric, bound if self.L == "theory" else np.full_like(bound, self.L)
+        if self.L == "theory":
+            return metric, bound
+        return metric, np.full_like(bound, self.L)
 
     def grow(self) -> None:
         """Add the points that the intervals certify."""
@@ -143,6 +148,7 @@ class Lipschitz:
         """Compute L_j times the distance to the nearest point that constraint j does not certify
         yet.
         """
+        # Rows of the metric in slices, which bounds memory.
         step = max(1, AT_ONCE // len(self.metric))
         for j, certified in enumerate(self.certified[s]):
             for i in range(0, len(self.metric), step):
@@ -158,6 +164,7 @@ class Lipschitz:
         safe = safe.copy()
         for s in growing.tolist():
             for j, x in np.argwhere(reaches[s]).tolist():
+                # What was certified stays so, though a later width may be larger.
                 self.certified[s, j] |= upper[s, j, x] + self.constants[s, j] * self.metric[x] <= 0
             self._measure(s)
             safe[s] = self.certified[s].all(axis=0)
@@ -181,7 +188,8 @@ def intersect(lower: Array, upper: Array, low: Array, high: Array) -> None:
     np.minimum(upper, high, out=upper)
     np.maximum(lower, low, out=lower)
     empty = lower > upper
-    upper[empty], lower[empty] = high[empty], low[empty]
+    upper[empty] = high[empty]
+    lower[empty] = low[empty]
 
 
 def surely_feasible(upper: Array, safe_seed: Mask) -> Mask:
@@ -228,6 +236,7 @@ class SGPUCB(Optimistic):
         if self.on_seed_set:
             # a tie on the seed set: broken uniformly
             return np.where(self.setting.safe_seed, 0.0, -np.inf)
+        # The bound is of this round, so the set may also shrink.
         self.safe = surely_feasible(interval(belief.constraint)[1], self.setting.safe_seed)
         return np.where(self.safe, self.explore_f(belief.f), -np.inf)
 
@@ -273,6 +282,8 @@ class StageOpt(SafeSet):
     def begin(self, t: int, belief: Belief) -> None:
         intersect(self.lower, self.upper, *interval(belief.constraint))
         self.grow()
+
+        # Expansion ends with its rounds, or earlier where no expander is wide.
         if t > self.last_expansion:
             self.expanding[:] = False
         if self.expanding.any():
@@ -290,6 +301,7 @@ class StageOpt(SafeSet):
         """G_t, (S, n)."""
         if self.lipschitz is not None:
             return self.safe & self.lipschitz.may_reach(self.lower)
+        # Without a metric all safe points expand while another may be safe (difference 1).
         may_be_safe = (self.lower <= 0).all(axis=1) & ~self.safe
         return self.safe & may_be_safe.any(axis=1, keepdims=True)
 
@@ -350,15 +362,16 @@ class SafeOpt(SafeSet):
         self.lower_f = np.full(shape, -np.inf)
 
     def begin(self, t: int, belief: Belief) -> None:
-        low, high = interval(belief.f)
+        # The library looks at this round's intervals alone, the papers at all rounds'.
         if self.lipschitz is None:
-            self.lower_f = low
-            self.upper_f = high
+            self.lower_f, self.upper_f = interval(belief.f)
             self.lower, self.upper = interval(belief.constraint)
         else:
-            intersect(self.lower_f, self.upper_f, low, high)
+            intersect(self.lower_f, self.upper_f, *interval(belief.f))
             intersect(self.lower, self.upper, *interval(belief.constraint))
         self.grow()
+
+        # Possible maximisers: safe points that may be better than the best lower bound.
         best = np.where(self.safe, self.lower_f, -np.inf).max(axis=1, keepdims=True)
         self.playable = self.safe & (self.upper_f >= best)
         self.widest = np.maximum(self.upper_f - self.lower_f, 0.0)
@@ -367,6 +380,8 @@ class SafeOpt(SafeSet):
         if self.lipschitz is not None:
             self.playable |= self.safe & self.lipschitz.may_reach(self.lower)
             return
+
+        # A look-ahead costs most, so it is left to replicates where one may succeed.
         wide = self._wide(belief)
         reach = self._within_reach(wide, belief)
         hopeful = np.logical_or.reduce(reach, axis=2).all(axis=1)
@@ -379,12 +394,14 @@ class SafeOpt(SafeSet):
         """Return the safe points, (S, n), that are wider than every maximiser and the threshold;
         none where all points are safe.
         """
+        # A narrower expander is never played, and needs no look-ahead.
         widest = np.maximum.reduce(
             np.where(self.playable, self.widest, -np.inf), axis=1, keepdims=True
         )
         above = 2 * belief.f.deviation > self.threshold
         above |= np.logical_or.reduce(2 * belief.constraint.deviation > self.threshold, axis=1)
         above &= self.safe & (self.widest > widest)
+        # Where all points are safe there is nothing to expand to.
         above &= ~np.logical_and.reduce(self.safe, axis=1, keepdims=True)
         return above
 
@@ -397,6 +414,7 @@ class SafeOpt(SafeSet):
         """
         g = belief.constraint
         m = self.setting.constraints
+        # The largest variance and correlation 1, so that nothing within reach is missed.
         variance = np.where(wide[:, None], g.deviation, 0.0).max(axis=2, keepdims=True) ** 2
         noise = [
             [self.posterior.noise_variance(s, 1 + j) for j in range(m)] for s in range(len(wide))
@@ -440,6 +458,8 @@ class SafeOpt(SafeSet):
         # Functions may share a deviation, (S, 1, n).
         deviation = g.deviation[s, min(j, g.deviation.shape[1] - 1)]
         mean = g.mean[s, j]
+
+        # One more observation changes means and variances at rank one.
         total = self.posterior.noise_variance(s, 1 + j) + deviation[points] ** 2
         surprise = self.lower[s, j, points] - mean[points]
         bound = mean[outside] + columns * (surprise / total)[:, None]

@@ -142,10 +142,15 @@ class SCBO(ModelledRun):
         self.model = self.evidence = self._make_model(setting)
         self.generator = setting.streams.role("candidates")[0]
         d = self.model.cube.d
-        most = 512 if isinstance(setting.actions, Finite) else min(5000, max(2000, 200 * d))
-        self.most = most if self.candidates == "paper" else self.candidates
+        if self.candidates != "paper":
+            self.most = self.candidates
+        elif isinstance(setting.actions, Finite):
+            self.most = 512
+        else:
+            self.most = min(5000, max(2000, 200 * d))
         self.sobol = sobol(d, self.most)
         self.patience = max(4, d) if self.failures == "theory" else self.failures
+        # The first region begins like any other, and is no restart.
         self.restarts = -1
         self._restart()
 
@@ -178,6 +183,7 @@ class SCBO(ModelledRun):
     def ask_one(self, t: int) -> Any:
         if self.side < self.shortest:
             self._restart()
+        # Until a region has its initial points there is no centre, and nothing to beat.
         if self.model.count - self.first < self.initial:
             incumbent = -1
             point = self._begin()
@@ -193,6 +199,8 @@ class SCBO(ModelledRun):
         """Return an initial point of a region, (1, d) of a box or (1,) of a finite set."""
         if self.restarts == 0 or self.anew == "random":
             return self.model.draw_input(self.generator)
+
+        # As far as can be from all that was played or is under way (difference 6).
         points = self.model.draw_candidates(self.generator, self.most)
         if self.model.cube.units is not None:
             points = self.generator.permutation(points)  # any of those that are equally far
@@ -205,6 +213,7 @@ class SCBO(ModelledRun):
 
     def _centre(self) -> int:
         """Return the played point at the centre of the region."""
+        # Of the region's own points alone: an older optimum would draw it back.
         means = self.model.judged(self.model.played_means)
         return self.first + best_of(means[:, self.first :])
 
@@ -221,15 +230,19 @@ class SCBO(ModelledRun):
         units = self.model.cube.units
         if units is not None:
             inside = np.flatnonzero(((units >= low) & (units <= high)).all(axis=1))
+            # A region smaller than the spacing would hold the centre alone.
             fewest = min(2 * len(middle) + 1, self.most)
             if len(inside) < fewest:
                 return np.argsort(((units - middle) ** 2).sum(axis=1), kind="stable")[:fewest]
             if len(inside) <= self.most:
                 return inside
             return self.generator.permutation(inside)[: self.most]
+
+        # A new shift in every round, so that rounds do not share candidates.
         d = len(middle)
         shifted = self.sobol + self.generator.random(d)
         points = low + (shifted - np.floor(shifted)) * (high - low)
+        # In many dimensions few coordinates move at a time, about 20.
         if d <= PERTURBED:
             return points
         moved = self.generator.random((self.most, d)) < PERTURBED / d
@@ -244,6 +257,7 @@ class SCBO(ModelledRun):
         point, incumbent = self.proposals.pop(t)
         self._learn(point, f, g)
         if incumbent >= 0:
+            # Both by means after this observation: what it says of the centre counts, too.
             means = self.model.judged(self.model.played_means)
             self._adapt(improves(means[:, -1], means[:, incumbent], self.margin))
 
@@ -251,8 +265,11 @@ class SCBO(ModelledRun):
         self._learn(self.model.input_of(action), f, g)
 
     def _learn(self, point: Actions, f: float, g: Array) -> None:
-        values = np.concatenate([[f], bilog(g) if self.bilog is True else g])
+        if self.bilog is True:
+            g = bilog(g)
+        values = np.concatenate([[f], g])
         self.model.tell(point, values)
+        # Recommendations rest on all data, also of regions that were left.
         if self.evidence is not self.model:
             self.evidence.tell(point, values)
 
@@ -267,13 +284,19 @@ class SCBO(ModelledRun):
 
     def _adapt(self, success: bool) -> None:
         """Count the outcome, and double or halve the side."""
-        self.succeeded = self.succeeded + 1 if success else 0
-        self.failed = 0 if success else self.failed + 1
+        if success:
+            self.succeeded += 1
+            self.failed = 0
+        else:
+            self.succeeded = 0
+            self.failed += 1
+
+        # Counts are of outcomes in a row, and begin anew with every side.
         if self.succeeded == self.successes:
             self.side = min(2 * self.side, self.longest)
             self.succeeded = 0
         elif self.failed == self.patience:
-            self.side = self.side / 2
+            self.side /= 2
             self.failed = 0
 
 
@@ -282,6 +305,7 @@ def improves(new: Array, old: Array, margin: float) -> bool:
     trust region.
     """
     violation, before = (float(np.maximum(values[1:], 0.0).sum()) for values in (new, old))
+    # An infeasible point may succeed on the way to the feasible set.
     if violation > 0:
         return violation < before
     return before > 0 or bool(new[0] > old[0] + margin * math.fabs(old[0]))
@@ -328,6 +352,7 @@ class FuRBO(SCBO):
 
     def _bounds(self, middle: Array) -> tuple[Array, Array]:
         drawn, inside = self._inspect(middle)
+        # Too few to span a box in every direction (difference 3).
         if len(inside) < FEWEST:
             return super()._bounds(middle)
         parts = np.array_split(inside, -(-len(inside) // AT_ONCE))
@@ -343,7 +368,8 @@ class FuRBO(SCBO):
         units = self.model.cube.units
         if units is not None:
             near = np.flatnonzero(((units - middle) ** 2).sum(axis=1) <= self.side**2)
-            near = near if len(near) <= most else self.generator.permutation(near)[:most]
+            if len(near) > most:
+                near = self.generator.permutation(near)[:most]
             return len(near), near
         directions = self.generator.standard_normal((most, len(middle)))
         distances = self.side * self.generator.random((most, 1))
@@ -355,6 +381,8 @@ def rank(means: Array) -> Indices:
     """Return points from the best to the worst by means (1 + m, q): feasible by f, then others by
     their largest g_j.
     """
+    # Constraints may have different units.
     scale = np.abs(means[1:]).max(axis=1, keepdims=True)
     worst = (means[1:] / np.where(scale > 0, scale, 1.0)).max(axis=0)
+    # The last key sorts first: feasible points come before the others.
     return np.lexsort((np.where(worst > 0, worst, -means[0]), worst > 0))

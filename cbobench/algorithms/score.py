@@ -104,6 +104,7 @@ class ScoreAlgorithm(Algorithm):
     narrow = False
 
     def check(self, problem: Problem) -> None:
+        # Each of the two has a default that calls the other.
         if type(self).score is ScoreAlgorithm.score and type(self).parts is ScoreAlgorithm.parts:
             raise Misuse(
                 f"{type(self).__name__} defines neither parts nor score; write one of them"
@@ -228,14 +229,26 @@ class ScoreAlgorithm(Algorithm):
                     self.box.candidates, (len(mean), *self.box.candidates.shape)
                 )
             g_t = self.shown(points)
-        per_function = deviation.ndim == 3
+
+        # Functions that are observed together share their deviations.
+        if deviation.ndim == 3:
+            of_f = deviation[:, 0]
+            of_g = deviation[:, 1:]
+        else:
+            of_f = deviation
+            of_g = deviation[:, None]
+
+        # Some methods set widths of f alone, and some set none.
         widths = self.widths
-        width_f = ONE if widths is None else widths[:, :1]
-        width_g = ONE if widths is None or widths.shape[1] < mean.shape[1] else widths[:, 1:, None]
-        f = FunctionBelief(mean[:, 0], deviation[:, 0] if per_function else deviation, width_f)
+        width_f = width_g = ONE
+        if widths is not None:
+            width_f = widths[:, :1]
+            if widths.shape[1] >= mean.shape[1]:
+                width_g = widths[:, 1:, None]
+
+        f = FunctionBelief(mean[:, 0], of_f, width_f)
         if not self.models_constraints:
             return Belief(f, None, g_t)
-        of_g = deviation[:, 1:] if per_function else deviation[:, None]
         return Belief(f, FunctionBelief(mean[:, 1:], of_g, width_g), g_t)
 
     def goal(self, mean: Array, variance: Array) -> Goal:
@@ -267,21 +280,25 @@ class ScoreAlgorithm(Algorithm):
         if self.box is not None:
             self.starts = Starts(self.box, self.narrow)
             self.observed: list[Array] = []
+
         self.ties = Draws(setting.streams.role("ties"), uniform)
         functions = 1 + setting.constraints if self.models_constraints else 1
         self.posterior = self._fresh_posterior(functions)
+
         # Where epochs forget, recommendations need not: they have a model of their own.
         self.evidence: Posterior | None = None
         horizon = self.evidence_horizon(setting.horizon)
         if horizon is not None:
             self.evidence = self._fresh_posterior(functions)
             self.evidence.reset(self.lam_for(horizon))
+
         # replicates whose recommendation rests on data
         self.informed = np.zeros(setting.replicates, dtype=bool)
         self.learned = 0  # rounds that it was told whole
         self.ahead: PendingPosterior | None = None
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
+
         # What of the history counts; the schedule below sets the rest as at a restart.
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
@@ -303,7 +320,8 @@ class ScoreAlgorithm(Algorithm):
             actions, replicates, functions, noise, further=further, undecided=undecided
         )
         signed = self.signed()
-        posterior.signed = posterior.signed if signed is None else signed
+        if signed is not None:
+            posterior.signed = signed
         return posterior
 
     def further_units(self) -> Array | None:
@@ -343,7 +361,8 @@ class ScoreAlgorithm(Algorithm):
             self.evidence.reset()
             self.evidence_since = len(self.history) + 1
         if stale or self.evidence is None:
-            self.informed[:], self.learned = False, 0
+            self.informed[:] = False
+            self.learned = 0
         self.wait.end()
         self.since = len(self.history) + 1
         self.played = self.told = 0  # rounds since then, and those absorbed whole
@@ -368,6 +387,7 @@ class ScoreAlgorithm(Algorithm):
         own = self.own_steps
         if "begin_round" in own:
             self.begin_round(t)
+        # Kept for `learn`, which sees the belief that the round was chosen by.
         belief = self.belief = self.believe(t)
         if "begin" in own:
             self.begin(t, belief)
@@ -378,15 +398,18 @@ class ScoreAlgorithm(Algorithm):
             score = self.score(belief) if "score" in own else self.parts(belief).total()
             mean_shape = belief.f.mean.shape  # (S, k), or of several means
             shape = mean_shape[0], mean_shape[-1]
+            # Tested before the call, which most rounds are spared.
             if type(score) is not np.ndarray or score.shape != shape:
                 check_shape(score, shape)
             self.chosen = break_ties(score, self.ties.at(t))
             self._scores = score
+
+        # Asked only now, because some decide by the score of the best action.
         repeats = self.keeps() if "keeps" in own or self.setting.delayed else None
         if repeats is not None and last is not None:
-            self.chosen = np.where(
-                repeats if self.box is None else repeats[:, None], last, self.chosen
-            )
+            if self.box is not None:
+                repeats = repeats[:, None]
+            self.chosen = np.where(repeats, last, self.chosen)
         if self.box is None and self.grid_points is None:
             return self.chosen  # a call less in most rounds
         return self._to_play()
@@ -431,6 +454,7 @@ class ScoreAlgorithm(Algorithm):
         achieved = total[rows, best]
         highest = total.max(axis=1)
         widths = tie_widths(total, highest)
+
         # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at
         # its sides.
         flat = total.min(axis=1) >= highest - widths
@@ -438,6 +462,7 @@ class ScoreAlgorithm(Algorithm):
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
+
         also = also[:, None]
         scored = self.scored
 
@@ -450,16 +475,19 @@ class ScoreAlgorithm(Algorithm):
         observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
         points, values = polish(scorer, scored.jet, start, box.spacing, self.starts.narrow, widths)
+
         # What was found is a start of the next round, too: its basin may be too narrow to find
         # twice.
         self.starts.ended = points
+
+        # A cusp is narrower than any spacing, so the best end has starts of its own around it.
         if self.starts.cusps:
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
             cloud_points, reached = polish(scorer, scored.jet, starts, box.spacing, True, widths)
-            points, values = (
-                np.concatenate([points, cloud_points], axis=1),
-                np.concatenate([values, reached], axis=1),
-            )
+            points = np.concatenate([points, cloud_points], axis=1)
+            values = np.concatenate([values, reached], axis=1)
+
+        # The end of a climb is played only if it beats the candidate by more than rounding.
         top = break_ties(values, coin, widths)
         gained = values[rows, top] - achieved
         higher = gained > widths  # on a plateau the candidate, drawn among all ties, stays
@@ -468,11 +496,13 @@ class ScoreAlgorithm(Algorithm):
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:
         if "learn" in self.own_steps:
+            # Before the model learns, because the step is by what was believed at the choice.
             chosen = self.belief
             if self.looks_back and self.box is None:
                 chosen = BeliefAtPlayed(chosen, self.chosen)
             elif self.looks_back:
                 chosen = self._at_points(self.chosen[:, None])
+            # Late feedback on a design is learned, but moves no dual variable.
             own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
             self.learn(t, chosen, own_rounds)
         self.condition(t, feedback)
@@ -517,13 +547,19 @@ class ScoreAlgorithm(Algorithm):
         arrivals = feedback.arrivals
         if self.pending == "credit-now":  # as observations of this round's action
             arrivals = replace(arrivals, round=np.full_like(arrivals.round, t))
+
+        # What arrives from before the data were forgotten informs nobody.
         first = self.since if self.evidence is None else self.evidence_since
         self.informed[arrivals.replicate[arrivals.round >= first]] = True
+
+        # Under a problem's own delays functions arrive apart, each for a model of its own.
         if self.setting.parallel == 1:
             self.posterior.receive(t, self.history, arrivals, self.since)
             if self.evidence is not None:
                 self.evidence.receive(t, self.history, arrivals, first)
             return
+
+        # With several evaluations under way f and every g_j of a round arrive together.
         if self.ahead is not None:
             self.ahead.play(self.chosen)
         for played_round, values in replace(feedback, arrivals=arrivals).rounds():
@@ -562,6 +598,7 @@ class ScoreAlgorithm(Algorithm):
         has_observations = self.learned > 0 or not self.setting.delayed
         actions = recommend_action(self.goal, model, self.box, sure, has_observations)
         if self.setting.delayed:
+            # A replicate to which nothing has arrived yet has no recommendation.
             actions[~self.informed] = NONE if self.box is None else np.nan
         return actions
 
@@ -592,7 +629,10 @@ class Wait:
         arrived.
         """
         fresh = ~self.open
-        self.round[fresh], self.missing[fresh] = t, True
+        self.round[fresh] = t
+        self.missing[fresh] = True
         a = arrivals
+
+        # Nothing waits for functions that are not modelled, or for plays that were repeated.
         applies = (a.function < self.missing.shape[1]) & (a.round == self.round[a.replicate])
         self.missing[a.replicate[applies], a.function[applies]] = False

@@ -97,14 +97,19 @@ def find_mode(covariance: Array, signs: Array) -> Mode:
     height, slopes, bends, turns = _differentiate(signs, latent)
     diagonal = np.arange(len(signs))
     for _ in range(STEPS):
+        # Lines 4 and 5: no eigenvalue of I + W½ K W½ is below 1, so that its root always exists.
         half = np.sqrt(bends)
         balanced = half[:, None] * covariance * half
         balanced[diagonal, diagonal] += 1
         root = np.tril(lapack().dpotrf(balanced, lower=1)[0])
+
+        # Lines 6 and 7: where the whole step leads.
         goal = bends * latent + slopes
         pulled = half * (covariance @ goal[:, None])[:, 0]
         move = goal - half * lapack().dpotrs(root, pulled, lower=1)[0] - weights
         evidence = height - float(np.log(root.diagonal()).sum())
+
+        # Line 8, halved until the posterior rises: a whole step may lead beyond the top.
         share = 1.0
         gain = -1.0
         while gain < 0 and share > LEAST_SHARE:
@@ -113,6 +118,8 @@ def find_mode(covariance: Array, signs: Array) -> Mode:
             derivatives = _differentiate(signs, tried)
             gain = derivatives[0] - 0.5 * float((trial * tried).sum()) - height
             share /= 2
+
+        # What gains nothing any more is the top, as there is one only.
         if gain < SETTLED:
             break
         weights = trial

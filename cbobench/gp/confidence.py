@@ -102,7 +102,10 @@ def gain_rate(actions: ActionSet, horizon: int) -> Array:
     Raises:
         Misuse: the covariance is a given matrix, for which no rate is known.
     """
+    # Round 0 is set at the end: a logarithm of it does not exist.
     t = np.maximum(np.arange(horizon + 1, dtype=np.float64), 1.0)
+
+    # Of a given matrix neither dimension nor smoothness is known.
     is_matrix = isinstance(actions, Finite) and (
         actions.points is None or actions.kernel_name == "given"
     )
@@ -111,6 +114,8 @@ def gain_rate(actions: ActionSet, horizon: int) -> Array:
             "gain is 'rate', but a given covariance has no closed-form rate; allowed here: "
             "played, greedy"
         )
+
+    # Srinivas et al. for two kernels, Vakili et al. for the Matérn ones.
     d = actions.d
     if actions.kernel_name == "se":
         rate = np.log(t) ** (d + 1)

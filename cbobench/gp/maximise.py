@@ -177,6 +177,8 @@ class Surface:
         jet = self.jet(points, mask)
         n = len(layout.steps)
         steps = layout.steps
+
+        # Shorter steps for fine structure: derivatives scale with the share, and back at the end.
         if fine:
             share = _share_of_steps(jet, d)
             steps = share[..., None, None] * steps
@@ -187,15 +189,21 @@ class Surface:
                     for model in (jet.mean, jet.variance)
                 )
             )
+
+        # Beliefs around a point are by their own models: the posterior itself would cost more.
         mean = jet.mean @ layout.values
         variance = jet.variance @ layout.values
         around = (points[:, :, None] + steps).reshape(replicates, q * n, d)
+        # A model of a variance may fall below 0.
         variance = np.maximum(variance, VARIANCE_FLOOR).reshape(*variance.shape[:-2], q * n)
         parts = self.score(mean.reshape(replicates, -1, q * n), variance, around)
+
+        # Each part has a model of its own, as their sum has kinks that no polynomial follows.
         m = parts.kinked.shape[1]
         values = np.empty((replicates, q, 1 + m, n))
         values[:, :, 0] = parts.smooth.reshape(replicates, q, n)
         values[:, :, 1:] = parts.kinked.reshape(replicates, m, q, n).swapaxes(1, 2)
+        # An infinite price would leave no slope to climb.
         price = np.minimum(parts.price, WALL) if m else parts.price
         value = values[..., 0, 0]
         if m:

@@ -137,11 +137,14 @@ def likely_best_point(
     """
     rows = np.arange(len(posterior.mean))
     start = box.candidates[likely_best(goal(posterior.mean, posterior.variance))]
+    # An observed action may lie between candidates, and be better than all of them.
     if use_observed:
         mean, variance, _ = posterior.at_observations()
         which = likely_best(goal(mean, np.maximum(variance, VARIANCE_FLOOR)))
         pair = np.stack([start, posterior.observations()[rows, which]], axis=1)
         start = pair[rows, likely_best(goal(*posterior.at(pair)))]
+
+    # The second-order model costs one jet for thousands of points, and holds near the start.
     jet = posterior.jet(start[:, None])
     end = start
     per_function = jet.variance.ndim == 4
@@ -153,6 +156,8 @@ def likely_best_point(
         variance = (jet.variance[:, :, 0] if per_function else jet.variance) @ models
         variance = np.maximum(variance, VARIANCE_FLOOR)
         end = points[rows, likely_best(goal(mean, variance if per_function else variance[:, 0]))]
+
+    # The posterior has the last word, over points short of the end, too, and the start itself.
     points = start[:, None] + SHORT[:, None] * (end - start)[:, None]
     mean, variance = posterior.at(points[:, 1:])
     mean = np.concatenate([jet.mean[..., 0], mean], axis=2)

@@ -70,8 +70,11 @@ def interval(
     shape = array.shape[1:]
     columns = array.reshape(n, math.prod(shape)).T
     ends = np.full((2, len(columns)), np.nan)
+
+    # One seed has no spread, so that its columns stay NaN; many columns are taken in parts.
+    stop = len(columns) if n >= 2 else 0
     rows = max(1, MEMORY // max(n, 1))
-    for i in range(0, len(columns) if n >= 2 else 0, rows):
+    for i in range(0, stop, rows):
         # Contiguous rows are summed in one order, whatever other columns are in the call.
         part = np.ascontiguousarray(columns[i : i + rows])
         ends[:, i : i + rows] = METHODS[statistic](part)
@@ -114,14 +117,18 @@ def of_mean(columns: Array) -> Array:
     mean = columns.mean(axis=1)
     apart = columns - mean[:, None]
     largest = np.abs(apart).max(axis=1)
+    # Equal values have no spread to divide by: their interval is the value itself.
     flat = columns.max(axis=1) == columns.min(axis=1)
     # In units of the largest distance no power overflows or vanishes.
     unit = apart / np.where(flat | (largest == 0), 1.0, largest)[:, None]
     square = np.where(flat, 1.0, (unit**2).mean(axis=1))
     error = largest * np.sqrt(square / (n - 1))
     # the adjusted sample skewness over √n, which lies in [-1, 1]
-    skewness = (unit**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / max(n - 2, 1) * (n > 3)
+    skewness = np.zeros_like(square)
+    if n > 3:
+        skewness = (unit**3).mean(axis=1) / square**1.5 * np.sqrt(n - 1) / (n - 2)
     skewness = np.clip(skewness, -TURNED / t, TURNED / t)
+    # Turning t by the skewness may only widen a side, never narrow it.
     above = np.maximum(t, -invert_hall(-t, skewness))
     below = np.minimum(-t, -invert_hall(t, skewness))
     return np.where(flat, columns[:, 0], mean + np.stack([below, above]) * error)
@@ -148,12 +155,12 @@ def of_median(columns: Array) -> Array:
     """
     n = columns.shape[1]
     ordered = np.sort(columns, axis=1)
-    # How often the median lies between the k-th value from below and the k-th from above, k = 1,
-    # ...
+    # How often the median lies between the k-th values from below and from above, k = 1, 2, ...
     holds = 1 - 2 * bdtr(np.arange((n + 1) // 2), n, 0.5)
     k = int((holds >= CONFIDENCE).sum())
     if k == 0:
         return np.stack([ordered[:, 0], ordered[:, -1]])
+    # Between the last pair that holds enough and the next one, by how much each holds.
     narrower = 1 - 2 * float(bdtr(k, n, 0.5))
     part = (holds[k - 1] - CONFIDENCE) / (holds[k - 1] - narrower)
     weight = (n - k) * part / (k + (n - 2 * k) * part)
@@ -178,10 +185,11 @@ def draw_resamples(n: int, draws: int = DRAWS, seed: int = 0, size: int | None =
 
     A resample has n values, or `size`.
 
-    `resampled(n) @ values / n` are the means of resamples, the same resamples for everything that
-    has n seeds.
+    `draw_resamples(n) @ values / n` are the means of resamples, the same resamples for everything
+    that has n seeds.
     """
     picked = generator("stats", "bootstrap", n, seed).integers(n, size=(draws, size or n))
+    # Draws are shifted apart, so that one call counts them all.
     counts = np.bincount((picked + n * np.arange(draws)[:, None]).ravel(), minlength=draws * n)
     return counts.reshape(draws, n).astype(np.float64)
 
@@ -218,6 +226,7 @@ def proportion(successes: int, n: int) -> tuple[float, float]:
         )
     if n == 0:
         return np.nan, np.nan
+    # At 0 and n nothing lies beyond, where the quantile is not defined.
     low = betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
     high = betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
     return float(low), float(high)
@@ -235,6 +244,7 @@ def is_carried_by_few(values: ArrayLike) -> bool:
     known = array[~np.isnan(array)]
     if len(known) < JUDGED:
         return False
+    # Distances from the median, which the few do not move as they move the mean.
     far = np.sort(np.abs(known - np.median(known)))
     count = min(3, math.ceil(len(known) / 20))
     share = max(0.4, 5 * count / len(known))

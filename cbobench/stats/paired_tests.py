@@ -85,12 +85,20 @@ def difference(a: ArrayLike, b: ArrayLike, better: Better = "lower") -> Differen
         )
     if np.isnan(left).any() or np.isnan(right).any():
         raise Misuse("a pair holds NaN; give complete pairs only, and say how many were left out")
+
     apart = left - right
     n = len(apart)
-    mean, median = (float(apart.mean()), float(np.median(apart))) if n else (np.nan, np.nan)
     about_mean = interval(apart, "mean")
     about_median = interval(apart, "median")
-    p, effect = signed_rank(sign * apart) if n else (np.nan, np.nan)
+
+    # Without pairs there is nothing to sum up, and NaN says so.
+    mean = median = p = effect = np.nan
+    if n:
+        mean = float(apart.mean())
+        median = float(np.median(apart))
+        p, effect = signed_rank(sign * apart)
+
+    # The sign turns what counts as a win; mean and median stay those of a - b.
     wins = int((sign * apart > 0).sum())
     losses = int((sign * apart < 0).sum())
     return Difference(
@@ -130,12 +138,15 @@ def signed_rank(*strata: ArrayLike) -> tuple[float, float]:
         p, two-sided; (sum of ranks of positive differences - sum of those of negative ones) / sum
         of all ranks.
     """
+    # Zeros take their ranks before they are dropped (Pratt 1959), in each stratum by itself.
     parts = [numbers(apart) for apart in strata]
     values = np.concatenate(parts)
     ranks = np.concatenate([mean_ranks(np.abs(part)) for part in parts])
     used = ranks[values != 0]
     if len(used) == 0:
         return 1.0, 0.0
+
+    # Signs are coin flips, so both tails are alike: two-sided is twice the smaller one.
     positive = ranks[values > 0].sum()
     total = used.sum()
     effect = float((2 * positive - total) / ranks.sum())
@@ -151,6 +162,7 @@ def _find_tails(used: Array, sums: Sequence[float]) -> list[float]:
         used: ranks of the differences that are not zero, (n,).
     """
     if len(used) > EXACT:
+        # The sum has this mean and variance when each rank is in it by the flip of a coin.
         middle = used.sum() / 2
         deviation = np.sqrt((used**2).sum() / 4)
         return [float(ndtr((summed - middle) / deviation)) for summed in sums]
@@ -169,6 +181,7 @@ def _law_of_sum(ranks: tuple[int, ...]) -> Array:
     law = np.zeros(sum(ranks) + 1)
     law[0] = 1.0
     for rank in ranks:
+        # By convolution; NumPy copies the right side, which overlaps the left one.
         law[rank:] += law[:-rank]
         law /= 2
     return law
@@ -181,6 +194,7 @@ def decidable(n: int, tests: int, sides: int = 2) -> bool:
     Args:
         sides: 1 for tests of one side (`compare_sides`), 2 for those of both (`signed_rank`).
     """
+    # All of one sign has the least p, 2⁻ⁿ a side; Holm multiplies the first by all tests.
     return sides * tests * 2.0**-n < SIGNIFICANT
 
 
@@ -207,6 +221,7 @@ def choose_family(n: ArrayLike, sides: int = 2) -> Mask:
         A mask, (k,); nothing where none can come out.
     """
     counts = np.asarray(n, dtype=np.int64)
+    # From the smallest number on, so that the first family found is the largest.
     for least in np.unique(counts):
         if decidable(int(least), int((counts >= least).sum()), sides):
             return counts >= least
@@ -222,6 +237,8 @@ def holm(p: ArrayLike) -> Array:
     defined = np.flatnonzero(~np.isnan(adjusted))
     if ((adjusted[defined] < 0) | (adjusted[defined] > 1)).any():
         raise Misuse("a p-value lies outside [0, 1]")
+
+    # The smallest is multiplied by all tests, and no larger one may end up below it.
     order = defined[np.argsort(adjusted[defined], kind="stable")]
     factors = np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * adjusted[order]))
@@ -281,6 +298,7 @@ def find_winner(p: ArrayLike, counts: ArrayLike) -> tuple[int | None, bool]:
     """
     is_worse, is_tested = _judge_pairs(p, counts)
     itself = np.eye(len(is_worse), dtype=np.bool_)
+    # At most one: of two methods each would have to be worse than the other.
     winners = np.flatnonzero((is_worse | itself).all(axis=0))
     can_be_told = bool((is_tested | itself).all(axis=0).any())
     return (int(winners[0]) if len(winners) else None), can_be_told
@@ -306,12 +324,14 @@ def compare_sides(values: ArrayLike) -> tuple[Array, NDArray[np.int64]]:
         shared = is_known[i] & is_known[j]
         counts[i, j] = counts[j, i] = shared.sum()
         if shared.any():
+            # Both directions have the same ranks, so that each pair of methods is ranked once.
             apart = array[i, shared] - array[j, shared]
             ranked = mean_ranks(np.abs(apart))
             used = ranked[apart != 0]
             below = ranked[apart < 0].sum()
             above = ranked[apart > 0].sum()
             tails = np.minimum(1.0, _find_tails(used, [below, above]))
+            # Few ranks of negative differences say that i is worse, because higher is worse.
             p[i, j], p[j, i] = tails
     return p, counts
 
@@ -351,6 +371,7 @@ def friedman(values: ArrayLike) -> tuple[float, float]:
     if k < 3 or n < 2:
         return np.nan, np.nan
     spread = ((ranked - (k + 1) / 2) ** 2).sum()
+    # Where all tie in every block, no order contradicts that all rank alike.
     if spread == 0:
         return 0.0, 1.0
     statistic = (k - 1) * ((ranked.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread

@@ -35,6 +35,7 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
     cost = np.atleast_2d(numbers(costs, "costs"))
     tau = numbers(ratios, "ratios")
     unit = numbers(reference, "reference")
+    # Written so that NaN is refused, too.
     if not (unit > 0).all():
         raise Misuse(f"reference holds {unit[~(unit > 0)].flat[0]}; ratios need positive ones")
     if cost.shape[1:] != unit.shape or len(unit) == 0:
@@ -42,6 +43,7 @@ def performance_profile(costs: ArrayLike, reference: ArrayLike, ratios: ArrayLik
             f"costs have shape {cost.shape}; allowed: (algorithms, {len(unit)} references), at "
             "least one"
         )
+    # NaN compares as false: a failed cell solves nothing, and still counts.
     return (cost[:, :, None] <= tau * unit[:, None]).mean(axis=1)
 
 
@@ -60,5 +62,6 @@ def data_profile(first: ArrayLike, at: ArrayLike) -> Array:
     when = numbers(at, "rounds")
     if len(rounds) == 0:
         raise Misuse("no (problem, target) pair is given; a profile needs at least one")
+    # What was never reached stays in the number that is divided by.
     solved = np.sort(rounds[np.isfinite(rounds)])
     return np.searchsorted(solved, when, side="right") / len(rounds)

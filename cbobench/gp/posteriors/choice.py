@@ -101,6 +101,7 @@ def replicate_memory(
     """
     if kind == "features" and isinstance(actions, Box):
         actions = actions.grid
+    # What a problem and its method hold of functions on a finite set comes on top.
     drawn = 8 * observed_functions * actions.n * ARRAYS if isinstance(actions, Finite) else 0
     if kind == "none":
         return drawn
@@ -108,9 +109,12 @@ def replicate_memory(
         kind == "features" or (kind == "cheapest" and in_features(actions, horizon))
     ):
         n = actions.n
+        # To count all features of a rough kernel takes minutes: beyond a limit n stands for r.
         few_features = actions.rank_is_at_most(min(actions.n, LARGEST_RANK))
         r = actions.features.shape[1] if few_features else n
         return drawn + 8 * covariances * (4 * n + 3 * r * r)
+
+    # On a mesh the posterior is kept in its pairs, whatever the number of rounds.
     candidates = actions.n if isinstance(actions, Finite) else actions.size
     if isinstance(actions, Box) and actions.mesh is not None:
         candidates = actions.mesh.size**actions.d

@@ -151,11 +151,13 @@ class Factor:
         n = c - 1 - i
         z = self.z[[i]]
         u = self.u[:, [i]].T
+        # Rotations that make the removed row 0 keep the rest a triangle; the last row is free.
         if n:
             later = np.asfortranarray(self.root[i + 1 : c, i + 1 : c])
             triangle, row, blocks, _ = lapack().dtpqrt(
                 0, min(BLOCK, n), later, self.root[i : i + 1, i + 1 : c]
             )
+            # z and u are turned with R, as they were solved by it.
             later_rows = np.concatenate([self.z[i + 1 : c], self.u[:, i + 1 : c].T], axis=1)
             removed_row = np.concatenate([z, u], axis=1)
             m = z.shape[1]
@@ -167,6 +169,8 @@ class Factor:
             self.root[:i, i : c - 1] = self.root[:i, i + 1 : c]
             self.root[i : c - 1, i : c - 1] = np.triu(triangle)
             self.z[i : c - 1], self.u[:, i : c - 1] = later_rows[:, :m], later_rows[:, m:].T
+
+        # Unused places hold zeros.
         self.root[:c, c - 1] = self.root[c - 1, :c] = self.z[c - 1] = self.u[:, c - 1] = 0.0
         self.slots = np.delete(self.slots, i)
         self.count = c - 1

@@ -87,6 +87,8 @@ class FittedPosterior(Posterior):
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
         self.candidates = candidates
+
+        # One array serves all replicates unless they have actions of their own.
         self.sites = candidates[None]
         self.covers_actions = self.cube is not None and len(self.cube) == len(candidates)
         self.extended = further is not None
@@ -217,6 +219,7 @@ class FittedPosterior(Posterior):
         """
         for s in which:
             forms = self.by_form[s]
+            # Both forms of an undecided function, of which one is chosen below.
             targets = [
                 (j, form)
                 for j in range(self.functions)
@@ -235,12 +238,16 @@ class FittedPosterior(Posterior):
                 strict=True,
             ):
                 forms[form][j] = hyper
+
+            # Only now both forms are fitted to the same observations.
             if anew:
                 for j in np.flatnonzero(self.undecided & ~self.classes[s]).tolist():
                     self.pulled[s, j] = is_bilog_likelier(
                         self.observed[s, j], forms[False][j], forms[True][j]
                     )
             self.fits[s] = [forms[bool(self.pulled[s, j])][j] for j in range(self.functions)]
+
+            # The latent function of a class takes the place of a fit to its two values.
             for j in np.flatnonzero(self.classes[s]).tolist():
                 last = self.class_fits[s][j]
                 fitted = fit_class(self.points[s], self.observed[s, j], last, anew)
