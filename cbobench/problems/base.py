@@ -93,13 +93,16 @@ class Feedback:
         """Sum of the constraint values, or of their positive parts, that are told in this round,
         (S, m).
         """
-        if self.arrivals is None:
+
+        def read(g: Array) -> Array:
             if rectified:
-                return np.maximum(self.g, 0.0)
-            return self.g
-        if rectified:
-            return self._each(lambda g: np.maximum(g, 0.0))
-        return self._each(lambda g: g)
+                return np.maximum(g, 0.0)
+            return g
+
+        # Positive parts are of single values: late ones may be of opposite signs.
+        if self.arrivals is None:
+            return read(self.g)
+        return self._each(read)
 
     def _each(self, value: Callable[[Array], Array]) -> Array:
         """Sum over the constraint values that arrive late in this round, (S, m)."""
@@ -365,7 +368,14 @@ class Problem:
         seeds = choose_seed_set(self.settle(g), seed_size, generators)
         norm = np.tile(norm, (replicates, 1))
         noise = np.tile(noise, (replicates, 1))
-        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+        return Instances(
+            f=f,
+            g=g,
+            norm=norm,
+            noise=noise,
+            seed_set=seeds,
+            redraws=np.zeros(replicates, dtype=np.intp),
+        )
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         """The noisy channel, from the feedback streams of the cells."""

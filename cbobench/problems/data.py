@@ -38,7 +38,7 @@ class DataSet:
     sha256: str
     about: str
     url: str = ""
-    has_look_alike: bool = True
+    has_look_alike: bool = False
 
 
 DATA_SETS = {
@@ -46,46 +46,43 @@ DATA_SETS = {
         "iw_data_all.mat",
         "3d87e03ae8bc9e3f0a4abeb57c64933c7d3dee7476ac5c4f6ca28b4efc357c15",
         "light readings of 41 sensors, CMU Intelligent Workplace, November 2005",
+        has_look_alike=True,
     ),
     "stocks": DataSet(
         "fin.csv",
         "e9f7d7c3a0ad4ada75e5b8fa3830c77ed0579232b45837438c671d83b1818199",
         "adjusted closing prices of 29 stocks, 823 days, 2016-01-04 to 2019-04-10",
+        has_look_alike=True,
     ),
     "measured-p3ht": DataSet(
         "P3HT_dataset.csv",
         "db33eeb63e3f09ebeb3c1985c14b39e4284668b3ed1fc6a23d17998c21a45dde",
         "conductivity of 178 composites of P3HT and carbon nanotubes, 233 rows (MIT licence)",
         PV_LAB + "P3HT_dataset.csv",
-        has_look_alike=False,
     ),
     "measured-perovskite": DataSet(
         "Perovskite_dataset.csv",
         "9e9c5c2c698902ae17ba5e8f037c7f10d5889c02a419fe3897e4724f805263b9",
         "instability of 94 mixed perovskites, 139 rows (MIT licence)",
         PV_LAB + "Perovskite_dataset.csv",
-        has_look_alike=False,
     ),
     "measured-agnp": DataSet(
         "AgNP_dataset.csv",
         "d25ec6fbb178bbb1b58350ff1c933034b409cdced4f9b20f7d7be61ffaed0d08",
         "spectra of silver nanoparticles at 164 settings of flow rates, 3,295 rows (MIT licence)",
         PV_LAB + "AgNP_dataset.csv",
-        has_look_alike=False,
     ),
     "measured-crossed-barrel": DataSet(
         "Crossedbarrel_dataset.csv",
         "2c01f875f3c210e986ca6142bf20f417884c2ad7d6f008c2fc574b44a3d5f606",
         "toughness of 600 printed crossed barrels, 1,800 rows (MIT licence)",
         PV_LAB + "Crossed%20barrel_dataset.csv",
-        has_look_alike=False,
     ),
     "measured-suzuki": DataSet(
         "Suzuki_B1.csv",
         "5fa422e48772adae3fc2ba5b9dd0318d8ab0badd78ab788accc26d5df9ce183e",
         "conversion and selectivity of 352 Suzuki couplings (MIT licence)",
         EDBO_PLUS + "dataset_B1.csv",
-        has_look_alike=False,
     ),
 }
 

@@ -220,7 +220,8 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
     worst = values[:, 1:].max(axis=1)
     centres = [units[i] for i in np.argsort(worst, kind="stable")[:3]]
     for u in list(centres):
-        low, high = float(played(u)[1:].max()), float(np.abs(played(u)[1:]).max()) + 1e-300
+        low = float(played(u)[1:].max())
+        high = float(np.abs(played(u)[1:]).max()) + 1e-300
         # the level max_j g_j <= low + high (level - 1/2) is one coordinate more
         start_point = np.array([*u, 0.5])
 
@@ -237,7 +238,9 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
 SAMPLE = 2**13  # points at which a formula has to be finite
 ROUNDING = 1e-14  # of a constraint at a stated optimum, relative to its largest value
 VECTORISED = "use x[..., 0] and NumPy functions, or put @cbobench.pointwise above it"
-STARTS, POWER = 4, 12  # of the search that a stated optimum is held against: a fraction of a second
+# of the search that a stated optimum is held against: a fraction of a second
+STARTS = 4
+POWER = 12
 
 
 @dataclass(frozen=True)
@@ -417,7 +420,9 @@ def describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
 
 
 ACCURACY = 1e-9  # of a derived optimum, relative to 1 + |f|
-NEAR_MARGIN, NEAR_SHARE = 0.01, 0.03  # how far a stated margin and share may be off, relatively
+# how far a stated margin and share may be off, relatively
+NEAR_MARGIN = 0.01
+NEAR_SHARE = 0.03
 DEVIATIONS = 4  # of a share that is sampled
 
 
@@ -430,17 +435,10 @@ def derive(formula: Formula, box: Box, stated: Reference | None) -> Optimum:
 def write_reference(optimum: Optimum) -> str:
     """A derived optimum as code to paste into its class."""
     active = ", ".join(optimum.active) or "nothing"
-    fields = {
-        "x": tuple(optimum.x.tolist()),
-        "f": repr(float(optimum.values[0])),
-        "slater": f"{optimum.slater:.12g}",
-        "share": f"{optimum.share:.5g}",
-        "accuracy": f"{ACCURACY:g}",
-        "how": f'"multistart SLSQP; active: {active}"',
-        "binds": optimum.binds(ACCURACY),
-    }
     return (
-        f"reference = Reference({', '.join(f'{name}={value}' for name, value in fields.items())})"
+        f"reference = Reference(x={tuple(optimum.x.tolist())}, f={float(optimum.values[0])!r}, "
+        f"slater={optimum.slater:.12g}, share={optimum.share:.5g}, accuracy={ACCURACY:g}, "
+        f'how="multistart SLSQP; active: {active}", binds={optimum.binds(ACCURACY)})'
     )
 
 

@@ -123,6 +123,7 @@ class BoxProblem(FeedbackModel):
     @classmethod
     def noise_near_optimum(cls) -> str:
         try:
+            # Asked of each registered class by tables, before any is played.
             ratio = build(cls, {}).noise_ratio()
         # a user's problem may raise anything, and playing it will say so
         except BaseException as error:
@@ -195,6 +196,7 @@ class BoxProblem(FeedbackModel):
         """
         for formula, _ in self.formulas():
             check_formula(formula, self.box, self.m, type(self).__name__)
+
         # `vars` leaves out an inherited name, which would name the problem of a base class.
         name = vars(type(self)).get("name") or f"{type(self).__module__}:{type(self).__qualname__}"
         if not hasattr(self, "reference"):
@@ -202,6 +204,7 @@ class BoxProblem(FeedbackModel):
                 f"{type(self).__name__} does not say its reference; to find it: cbobench check "
                 f"{name}"
             )
+
         # On a grid the optimum is looked up, and the stated one does not count.
         actions = self.actions
         if isinstance(actions, Finite):
@@ -212,6 +215,7 @@ class BoxProblem(FeedbackModel):
                     "grid, or the box"
                 )
             return
+
         # Noise, kernel and grid move no optimum: problems that differ in them alone share one
         # search.
         own = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
@@ -263,6 +267,7 @@ class BoxProblem(FeedbackModel):
         return "f", float(shift[0]), float(divisor[0])
 
     def measured_in(self) -> tuple[Sequence[Rule], Array, Array] | None:
+        # Of functions that move, a past measurement does not say which it was of.
         if len(self.formulas()) > 1:
             return None
         return (plain_rules(self.m), *self.scaling)
@@ -277,6 +282,7 @@ class BoxProblem(FeedbackModel):
         """(shift, divisor) of (f, g_1, ..., g_m), each (1 + m,)."""
         if not self.scaled:
             return np.zeros(1 + self.m), np.ones(1 + self.m)
+        # A fixed sample, so that units are the same in every play.
         values = self.formula(self.box.scale(sobol(self.box.d, SAMPLE)))
         shift = np.zeros(1 + self.m)
         shift[0] = values[:, 0].mean()
@@ -295,6 +301,7 @@ class BoxProblem(FeedbackModel):
         every point.
         """
         noise = np.array([self.noise_f] + [self.noise_g] * self.m, dtype=float)
+        # A grid's values are all known: no stated optimum is needed, and the norm is the box's.
         if isinstance(self.actions, Finite):
             assert self.actions.points is not None
             values = formula(self.actions.points).T
@@ -306,17 +313,20 @@ class BoxProblem(FeedbackModel):
         # lower bound too.
         sampled = float((-sample[:, 1:].max(axis=1)).max())
         slater = min(1.0, max(sampled, reference.slater / float(divisor[1:].max())))
+        binds = None
+        if reference.binds is not None:
+            binds = np.full(replicates, reference.binds)
         return BoxInstances(
-            formula,
-            np.array(reference.x),
-            float((reference.f - shift[0]) / divisor[0]),
-            np.tile(self.box.norm(formula), (replicates, 1)),
-            np.tile(noise, (replicates, 1)),
-            np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
-            np.full(replicates, slater),
-            np.zeros(replicates, dtype=np.intp),
-            reference.accuracy,
-            None if reference.binds is None else np.full(replicates, reference.binds),
+            formula=formula,
+            point=np.array(reference.x),
+            f_star=float((reference.f - shift[0]) / divisor[0]),
+            norm=np.tile(self.box.norm(formula), (replicates, 1)),
+            noise=np.tile(noise, (replicates, 1)),
+            sup=np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
+            slater=np.full(replicates, slater),
+            redraws=np.zeros(replicates, dtype=np.intp),
+            accuracy=reference.accuracy,
+            binds=binds,
         )
 
 
@@ -350,6 +360,7 @@ def define(
     """
 
     def make(formula: Formula) -> type[P]:
+        # A class as one would write it, so that pickles, tables and checks see no difference.
         members = {"__doc__": formula.__doc__, "formula": lambda self, x: formula(x), **stated}
         parameters = {k: members.pop(k) for k, v in stated.items() if isinstance(v, Field)}
         optimum = {k: members.pop(k) for k in ("x", "f", "slater", "share", "how")}
@@ -360,6 +371,7 @@ def define(
         cls = make_dataclass(
             name.replace("-", "_"), columns, bases=(base,), namespace=members, kw_only=True
         )
+        # Pickle looks the class up where the formula stands.
         cls.__module__ = formula.__module__
         return PROBLEMS.register(name)(cls)
 

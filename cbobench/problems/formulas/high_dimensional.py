@@ -107,6 +107,7 @@ def ackley(x: Array) -> Array:
     """
     x = np.ascontiguousarray(x)
     d = x.shape[-1]
+    # expm1 keeps the digits near the origin, where both terms cancel.
     norm = np.sqrt((x * x).sum(axis=-1))
     near = -20 * np.expm1(-norm / (5 * math.sqrt(d)))
     waves = math.e * -np.expm1(np.cos(2 * np.pi * x).sum(axis=-1) / d - 1)
@@ -247,10 +248,12 @@ def spline_basis(controls: int, points: int) -> Array:
     knots = np.concatenate([np.zeros(3), np.linspace(0, 1, controls - 2), np.ones(3)])
     t = np.linspace(0, 1, points)[:, None]
     last = np.append(t[:-1], [[np.nextafter(1.0, 0.0)]], axis=0)  # the last interval is closed
+    # Degree 0: 1 within a knot's interval; each step below raises the degree by one.
     basis = ((knots[:-1] <= last) & (last < knots[1:])).astype(float)
     for k in range(1, 4):
         left = knots[k:-1] - knots[: -k - 1]
         right = knots[k + 1 :] - knots[1:-k]
+        # A knot that is repeated has no interval: 0 / 0 counts as 0.
         rising = (t - knots[: -k - 1]) / np.where(left > 0, left, 1.0)
         falling = (knots[k + 1 :] - t) / np.where(right > 0, right, 1.0)
         basis = rising * basis[:, :-1] + falling * basis[:, 1:]
@@ -303,18 +306,27 @@ def rover_60(x: Array) -> Array:
     values = [-np.hypot(np.diff(a), np.diff(b)).sum(axis=-1)]
     for centre in OBSTACLES:  # one by one: all at once take a gigabyte for a sample of the box
         far = np.hypot(a - centre[0], b - centre[1])
+        # The nearest point is taken out of the sum, so that no exponential is 0 throughout.
         least = far.min(axis=-1)
         near = np.exp((least[..., None] - far) / SOFT).sum(axis=-1)
         values.append(RADIUS - least + SOFT * np.log(near))
     return np.stack(values, axis=-1)
 
 
-SEGMENTS, LENGTH, YOUNG, STRESS = 62, 0.5, 200e6, 160e3  # lengths in m, forces in kN
-SUPPORTS, SPANS = (22, 42, 62), (11.0, 10.0, 10.0)  # nodes, m
+# lengths in m, forces in kN
+SEGMENTS = 62
+LENGTH = 0.5
+YOUNG = 200e6
+STRESS = 160e3
+SUPPORTS = (22, 42, 62)  # nodes
+SPANS = (11.0, 10.0, 10.0)
 # spans under live load in the three load cases
 LOADED = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0]])
-DEAD, LIVE = 5.0, 20.0  # kN at every node that is not supported
-SLENDER, SAG = 8.0, 300.0  # largest height over width, span over deflection
+# at every node that is not supported
+DEAD = 5.0
+LIVE = 20.0
+SLENDER = 8.0  # largest height over width
+SAG = 300.0  # least span over deflection
 
 
 def loads() -> Array:
@@ -393,9 +405,11 @@ def structure_124(x: Array) -> Array:
     x = np.ascontiguousarray(x)
     width = x[..., :SEGMENTS]
     height = x[..., SEGMENTS:]
+    # Second moments of area b h³ / 12 of rectangles.
     moments, deflections = solve(width * height * height * height / 12)
     ends = np.stack([moments[..., :-1], moments[..., 1:]], axis=-1)  # (..., 3, 62, 2)
     stress = 6 * ends / (width * height * height)[..., None, :, None] / STRESS
+    # One limit for a pair of neighbours, over three cases and both ends of both.
     pairs = np.moveaxis(stress.reshape(*x.shape[:-1], 3, SEGMENTS // 2, 4), -3, -2)
     slender = (height / (SLENDER * width)).reshape(*x.shape[:-1], SEGMENTS // 2, 2)
     g = [soft_max(pairs.reshape(*x.shape[:-1], SEGMENTS // 2, 12)) - 1, soft_max(slender) - 1]
@@ -415,6 +429,7 @@ def solve(second: Array) -> tuple[Array, Array]:
     flexible = np.matmul(shares.reshape(-1, SEGMENTS), pliant).reshape(
         *second.shape[:-1], 6, SEGMENTS
     )
+    # Reactions are such that nothing sinks at a support (force method).
     at_supports = flexible[..., np.array(SUPPORTS) - 1]  # (..., 6, 3)
     reactions = np.linalg.solve(
         at_supports[..., 3:, :], at_supports[..., :3, :].swapaxes(-1, -2)
@@ -425,7 +440,8 @@ def solve(second: Array) -> tuple[Array, Array]:
 
 # age, sex, body mass, blood pressure, six of the blood serum
 PRICES = np.array([0, 0, 1, 1, 2, 2, 2, 2, 2, 2.0])
-FREEDOM, MONEY = 10.0, 6.0  # most degrees of freedom, most to pay for measurements
+FREEDOM = 10.0  # most degrees of freedom
+MONEY = 6.0  # most to pay for measurements
 FIRST, SECOND = np.triu_indices(10, 1)  # of the 45 pairs of features
 
 
@@ -513,8 +529,10 @@ class Ridge20(HighDimensional):
         design = features * scale
         inverse = np.linalg.inv(scale[:, None] * gram * scale + np.eye(len(scale)))
         shrunk = design @ inverse
+        # Leave-one-out residuals from one fit: each is divided by 1 - h_k.
         leverages = 1 / len(target) + (shrunk * design).sum(axis=-1)
         left_out = (target - shrunk @ (design.T @ target)) / (1 - leverages)
+        # A feature is paid for as far as it is used, alone or in a product.
         strength = len(target) * (w * w + v * v)
         paid = (PRICES * strength / (1 + strength)).sum()
         f = 1 - (left_out * left_out).mean() / (target * target).mean()

@@ -116,7 +116,9 @@ class RandomRKHS(RandomFunctions):
         values = np.concatenate([f[:, None], g], axis=1)
         spread = values.max(axis=2) - values.min(axis=2)
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        return Instances(f, g, norm, self.deviations(spread), seeds, redraws)
+        return Instances(
+            f=f, g=g, norm=norm, noise=self.deviations(spread), seed_set=seeds, redraws=redraws
+        )
 
     def _draw_all(self, generators: Generators) -> list[tuple[Array, Array, Array, int]]:
         """f (n,), g (m, n), norms (1 + m,) and redraws for each generator.
@@ -259,7 +261,9 @@ class RKHS(RandomRKHS):
 
 
 SAMPLE = 2**10  # points where a draw's range is read off, and a feasible one looked for
-STARTS, POWER = 8, 12  # of the search for the optimum of a draw; every support is a start besides
+# of the search for the optimum of a draw; every support is a start besides
+STARTS = 8
+POWER = 12
 ACCURACY = 1e-6
 
 

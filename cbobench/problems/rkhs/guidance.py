@@ -215,7 +215,14 @@ class ExpertGuidance(FeedbackModel):
         norm = np.stack([np.sqrt((f * weights).sum(axis=1)), np.full(replicates, of_g)], axis=1)
         noise = np.tile([self.noise_f, self.deviation_g], (replicates, 1))
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        return Instances(f, g, norm, noise, seeds, np.zeros(replicates, dtype=np.intp))
+        return Instances(
+            f=f,
+            g=g,
+            norm=norm,
+            noise=noise,
+            seed_set=seeds,
+            redraws=np.zeros(replicates, dtype=np.intp),
+        )
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         return self.delayed(Guided(self, instances, streams), streams)

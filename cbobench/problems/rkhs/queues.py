@@ -34,7 +34,10 @@ from cbobench.rng import Draws, Streams, generator
 SERVERS = tuple(range(5, 13))
 SPEEDS = tuple(float(v) for v in np.linspace(2.5, 4.75, 10))  # units of work per second
 JOBS = 1000  # per day
-RENT, RENT_POWER, ENERGY = 0.1, 1.4, 0.02  # of a server: RENT v^1.4, and ENERGY v² while it works
+# of a server: RENT v^1.4, and ENERGY v² while it works
+RENT = 0.1
+RENT_POWER = 1.4
+ENERGY = 0.02
 
 
 def sojourn_times(gaps: Array, work: Array, servers: Indices, speeds: Array) -> Array:
@@ -53,7 +56,8 @@ def sojourn_times(gaps: Array, work: Array, servers: Indices, speeds: Array) -> 
     Returns:
         (jobs, days, K).
     """
-    (jobs, days), most = gaps.shape, int(servers.max())
+    jobs, days = gaps.shape
+    most = int(servers.max())
     shape = (days, len(servers))
     busy = [
         np.broadcast_to(np.where(rank < servers, 0.0, np.inf), shape).copy() for rank in range(most)
@@ -83,12 +87,11 @@ def simulate(load: float, limit: float, days: int) -> Readings:
     The traffic of a day is `load` times a Gamma variable with mean 1 and standard deviation 0.05.
     """
     gen = generator("cloud-latency", "days")
-    traffic = []
     gaps = []
     work = []
     for _ in range(days):  # day by day, so that more days are the same days and some more
-        traffic.append(load * gen.gamma(400.0) / 400)
-        gaps.append(gen.standard_exponential(JOBS) / traffic[-1])
+        traffic = load * gen.gamma(400.0) / 400
+        gaps.append(gen.standard_exponential(JOBS) / traffic)
         work.append(gen.standard_exponential(JOBS))
     arrivals = np.stack(gaps, axis=1)
     jobs = np.stack(work, axis=1)

@@ -89,5 +89,4 @@ class Forest(Simulator):
 def _digits() -> tuple[Any, Any]:
     from sklearn.datasets import load_digits
 
-    images, digits = load_digits(return_X_y=True)
-    return images, digits
+    return load_digits(return_X_y=True)

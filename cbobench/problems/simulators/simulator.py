@@ -434,11 +434,13 @@ class Simulator(Problem):
         return "; ".join(parts)
 
     def offers(self) -> frozenset[Ability]:
-        lacking = {"a known optimum"} if self.best_known is None else set()
+        lacking: set[Ability] = {"a safe seed set"}
+        if self.best_known is None:
+            lacking.add("a known optimum")
         # Nothing is told of a failed run that is skipped, as if it never arrived.
-        late = self.delay is not None or self.failure.then == "skip"
-        lacking.add("a safe seed set")
-        return super().offers() - lacking - ({"feedback at once"} if late else set())
+        if self.delay is not None or self.failure.then == "skip":
+            lacking.add("feedback at once")
+        return super().offers() - lacking
 
     @property
     def unknown(self) -> frozenset[Fact]:  # type: ignore[override]
@@ -475,7 +477,8 @@ class Simulator(Problem):
         finite = Finite.at(
             self.space.points, stationary(self.kernel, self.lengthscale), self.kernel
         )
-        finite.space, finite.firsts = self.space, self.space.firsts
+        finite.space = self.space
+        finite.firsts = self.space.firsts
         return finite
 
     def describe_objective(self) -> Objective:

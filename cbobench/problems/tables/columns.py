@@ -38,7 +38,7 @@ def compose(names: Any) -> Any:
     if isinstance(names, str):
         return unicodedata.normalize("NFC", names)
     if isinstance(names, dict):
-        return dict(zip(map(compose, names), map(compose, names.values()), strict=True))
+        return {compose(name): compose(value) for name, value in names.items()}
     if isinstance(names, list):
         return [*map(compose, names)]
     return names
@@ -95,12 +95,16 @@ def numbers(
     """
     import pandas as pd
 
-    columns = {
-        name: column if is_numeric(column) else pd.to_numeric(column.astype(str), errors="coerce")
-        for name, column in frame.items()
-    }
+    # A column that was read as text may hold numbers alone.
+    columns = {}
+    for name, column in frame.items():
+        if not is_numeric(column):
+            column = pd.to_numeric(column.astype(str), errors="coerce")
+        columns[name] = column
     read = pd.DataFrame(columns)
     values = read.to_numpy(dtype=float, na_value=np.nan)
+
+    # What is there, but was not read as a number, is text.
     for row, column in np.argwhere(np.isnan(values) & frame.notna().to_numpy()).tolist():
         name = frame.columns[column]
         otherwise = fix_text.format(name=name, place=f"row {row + 1}")
@@ -108,6 +112,8 @@ def numbers(
             f"{source}: column {show(name)} holds text, such as "
             f"{show(str(frame.iat[row, column]))}; make numbers of it, or {otherwise}"
         )
+
+    # Failed measurements are written as blanks, as NaN or as infinities.
     if gaps:
         values = np.where(np.isfinite(values), values, np.nan)
     broken = ~(np.abs(values) < LARGEST) & ~(np.isnan(values) & gaps)
@@ -117,6 +123,8 @@ def numbers(
             f"{source} holds {int(broken.sum())} {kind}, the first in column "
             f"{show(frame.columns[column])}, row {row + 1}; {fix}"
         )
+
+    # Beyond 2^53 a float holds only some whole numbers, such as not all identifiers.
     for row, column in np.argwhere(np.abs(values) >= 2**53).tolist():
         whole: Any = read.iat[row, column]
         kept = int(values[row, column])
@@ -172,6 +180,7 @@ def coordinates(
         Misuse: text, or whole numbers that may be codes of categories, where nothing says what they
             are; a column that never changes; no logarithm; more than `MOST_COORDINATES`.
     """
+    # Before any array is made: a column of identifiers has as many categories as rows.
     widths = [frame[name].nunique() if name in one_hot else 1 for name in frame.columns]
     if sum(widths) > MOST_COORDINATES:
         raise Misuse(
@@ -179,6 +188,8 @@ def coordinates(
             f"input {show(frame.columns[int(np.argmax(widths))])}; allowed: {MOST_COORDINATES:,}; "
             f"write rare categories alike, such as other, or {ASIDE}"
         )
+
+    # The coordinates divide by the range, which would be 0.
     constant = [
         f"{show(name)} is {write_number(float(frame[name].iloc[0]))}"
         for name in frame.columns
@@ -188,6 +199,7 @@ def coordinates(
         raise Misuse(
             f"{source}: input {list_names(constant, 20)} in every row, which tells nothing; {ASIDE}"
         )
+
     parts = []
     for name in frame.columns:
         if name in one_hot:
@@ -195,6 +207,8 @@ def coordinates(
             parts.append(encode_categories(which, len(levels)))
         else:
             parts.append(amount(frame, name, source, name in log, name in amounts))
+
+    # Readers know a configuration by its values.
     row_names = [
         ", ".join(f"{name} = {_text(v)}" for name, v in zip(frame.columns, row, strict=True))
         for row in frame.itertuples(index=False, name=None)
@@ -233,6 +247,7 @@ def category_values(column: pd.Series, source: str) -> list[str]:
                 f"{place(row)} is {show(value)} ({type(value).__name__}), which is no category; "
                 f"write text or numbers in its place, or {ASIDE}"
             )
+
     # What is shown in tables and typed into suites must be the text itself.
     for text in dict.fromkeys(texts):
         if printable(text) != text:

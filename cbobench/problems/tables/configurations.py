@@ -60,9 +60,8 @@ class Rule:
     @property
     def requirement(self) -> str:
         """What it asks for."""
-        return (
-            f"{self.column} {'at most' if self.sign > 0 else 'at least'} {write_number(self.bound)}"
-        )
+        side = "at most" if self.sign > 0 else "at least"
+        return f"{self.column} {side} {write_number(self.bound)}"
 
 
 def objective_of(declaration: str | Mapping[str, Any]) -> Rule:
@@ -108,7 +107,9 @@ def constraints_of(
         for key, value in bounds.items():
             if key not in (*BOUNDS, further):
                 raise unknown("key", key, [*BOUNDS, further], location=f"{label}: ")
-            deviation(value, f"{label}: {key}", least=-np.inf if key in BOUNDS else 0.0)
+            # A bound may be any number; noise and units are sizes.
+            least = -np.inf if key in BOUNDS else 0.0
+            deviation(value, f"{label}: {key}", least)
         if (unit := bounds.get("unit", 1.0)) <= LEAST_UNIT:
             raise Misuse(f"{label}: unit is {unit}; it must be above {LEAST_UNIT}")
         stated = {further: bounds.get(further)}
@@ -141,10 +142,10 @@ def describe_rules(rules: Sequence[Rule], units: Sequence[float | None]) -> str:
     """
     objective, *limits = rules
     f = objective.column if objective.sign > 0 else f"minus {objective.column}"
-    requirements = [
-        f"{rule.requirement} {UNITLESS if unit is None else f'in units of {unit:.4g}'}"
-        for rule, unit in zip(limits, units[1:], strict=True)
-    ]
+    requirements = []
+    for rule, unit in zip(limits, units[1:], strict=True):
+        measure = UNITLESS if unit is None else f"in units of {unit:.4g}"
+        requirements.append(f"{rule.requirement} {measure}")
     return f"f = {f}; g: {list_names(requirements)}"
 
 
@@ -189,12 +190,15 @@ class FailureRule:
         Raises:
             Misuse: an unknown word or key, a number of retries or values that cannot be.
         """
+        # A word alone is short for {then: word}.
         if isinstance(declaration, str):
             declaration = {"then": declaration}
         for key in declaration:
             if key not in FAILURE_KEYS:
                 raise unknown("key", key, FAILURE_KEYS, location="on_failure: ")
         retries, then, f, g = (declaration.get(key) for key in FAILURE_KEYS)
+
+        # True is a whole number to Python, hence the exact type.
         if retries is not None and not (type(retries) is int and 1 <= retries <= MOST_RETRIES):
             raise Misuse(
                 f"on_failure: retry is {show(retries)}; it must be a whole number from 1 to "
@@ -202,13 +206,14 @@ class FailureRule:
             )
         if then not in (None, *OUTCOMES):
             raise unknown("outcome", then, OUTCOMES, location="on_failure: ")
+        # What is skipped, or ends the cell, counts as nothing.
         if then not in (None, "infeasible") and not (f is None and g is None):
             raise Misuse(f"on_failure: f or g is stated, but then is {then}; leave one of them out")
         if f is not None:
             deviation(f, "on_failure: f", least=-np.inf)
-        if g is None:
-            return cls(then or "infeasible", retries or 0, f)
-        return cls(then or "infeasible", retries or 0, f, read_failed_g(g, m))
+        if g is not None:
+            g = read_failed_g(g, m)
+        return cls(then=then or "infeasible", retries=retries or 0, f=f, g=g)
 
     def values_of(self, measurements: Array) -> Array:
         """Return the values (1 + m,) that a failed evaluation counts as, given those seen, (n, 1 +
@@ -302,18 +307,20 @@ class Measured:
             firsts: of the coordinates.
         """
         _, first, which = np.unique(points, axis=0, return_index=True, return_inverse=True)
+        # np.unique sorts the points: ranks bring back the order of the file.
         rank = np.empty(len(first), dtype=np.intp)
         rank[np.argsort(first, kind="stable")] = np.arange(len(first))
         which = rank[which.reshape(-1)]
+        # Stable, so that the rows of a configuration keep their order, too.
         order = np.argsort(which, kind="stable")
         first = np.sort(first)
         return Measured(
-            rows[order],
-            np.bincount(which),
-            points[first],
-            tuple(names[i] for i in first),
-            first,
-            firsts,
+            rows=rows[order],
+            counts=np.bincount(which),
+            points=points[first],
+            names=tuple(names[i] for i in first),
+            origin=first,
+            firsts=firsts,
         )
 
 
@@ -399,6 +406,7 @@ class Configurations(Problem):
         # (f, g_1, ...) of every row, in the columns' units
         row_values = orient(measured.rows, rules)
         means = measured.means(row_values)
+
         # A failed row counts as the worst of those that were measured, so these are needed first.
         if measured.failed.any():
             worst = on_failure.values_of(row_values[~measured.failed])
@@ -410,17 +418,18 @@ class Configurations(Problem):
             # takes their place.
             means = np.where(2 * good >= 1, means / np.maximum(good, 0.5), worst)
         self.refuse(means)
+
         # Units are those of the means: noise that is drawn must not change what a unit is.
         self.shift = np.zeros(len(rules))
         self.divisor = np.ones(len(rules))
         if scaled:
-            self.shift[0], self.divisor = means[:, 0].mean(), units_of(means)
+            self.shift[0] = means[:, 0].mean()
+            self.divisor = units_of(means)
         self.values = (row_values - self.shift) / self.divisor
-        self.means = (
-            measured.means(self.values)
-            if not measured.failed.any()
-            else (means - self.shift) / self.divisor
-        )
+        # A mean is of the rows that succeeded, not of what failed ones count as.
+        self.means = measured.means(self.values)
+        if measured.failed.any():
+            self.means = (means - self.shift) / self.divisor
 
     def refuse(self, means: Array) -> None:
         """Raises `Misuse` for means (n, 1 + m) that make no problem."""
@@ -438,6 +447,7 @@ class Configurations(Problem):
         feasible = self.settle(means[:, 1:]) <= 0
         if not feasible.all(axis=1).any():
             least = means[:, 1:].min(axis=0)
+            # The constraint that fewest keep comes first: its bound is the one to move.
             hardest = np.argsort(feasible.sum(axis=0), kind="stable")
             summaries = [
                 f"{rules[1 + j].requirement}: {int(feasible[:, j].sum()):,} of {n:,}, "
@@ -477,9 +487,11 @@ class Configurations(Problem):
         """Regularised norms and noise constants, (1 + m,) each; of rows the largest residual (see
         `TabularProblem`).
         """
+        # What was measured need not lie in the space of the learners' kernel.
         norm = smooth_norm(self.actions.covariance, self.means.T)
         if self.noise is not None:
             return norm, self.noise / self.divisor
+        # A failed row counts as the worst, and its residual is no noise.
         return norm, np.abs(self._residual[~self.measured.failed]).max(axis=0)
 
     @property
@@ -490,6 +502,7 @@ class Configurations(Problem):
     def draw(self, generators: Generators) -> Instances:
         drawn = self.repeat(self.means.T, *self._facts, self.seed_size, generators)
         failed_share = self.measured.means(self.measured.failed[:, None].astype(float))
+        # Where only some rows of a configuration failed, another draw may succeed.
         by_chance = self.noise is None and bool(((failed_share > 0) & (failed_share < 1)).any())
         return replace(
             drawn, units=(float(self.shift[0]), float(self.divisor[0])), fails_by_chance=by_chance
@@ -506,7 +519,8 @@ class Configurations(Problem):
         """How many rows and configurations there are, and whether they have noise."""
         failed = int(self.measured.failed.sum())
         rows = count_noun(len(self.values), "row")
-        parts = ["noise-free" if self.noise is not None and not self.noise.any() else "noisy"]
+        is_exact = self.noise is not None and not self.noise.any()
+        parts = ["noise-free" if is_exact else "noisy"]
         if failed:
             parts.append(f"{failed:,} of {rows} failed")
         parts.append(f"{rows} of {count_noun(len(self.means), 'configuration')}")
@@ -516,6 +530,7 @@ class Configurations(Problem):
         return f"{describe_rules(self.rules, self.divisor.tolist())}; {self.summary}"
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
+        # Rows tell which evaluations failed; where equal rows are alike, that changes no value.
         if self.noise is None or (
             self.measured.failed.any() and not self.measured.scattered and not self.noise.any()
         ):
@@ -528,5 +543,6 @@ class Configurations(Problem):
         columns' units.
         """
         good = ~self.measured.failed
+        # The mean of each configuration takes one degree of freedom.
         free = int(good.sum()) - len(self.means)
         return np.sqrt((self._residual[good] ** 2).sum(axis=0) / max(1, free)) * self.divisor

@@ -100,6 +100,7 @@ class InputType:
         for key in declaration:
             if key not in (*KINDS, "log"):
                 raise unknown("key", key, (*KINDS, "log"), location=f"{label}: ")
+
         # A list first, as all that follows looks into it.
         kind = next(key for key in KINDS if key in declaration)
         values = declaration[kind]
@@ -111,7 +112,8 @@ class InputType:
             cls._check_choices(values, label)
             if log:
                 raise Misuse(f"{label}: choice is {show(values)}; give the values without log")
-            return cls(name, kind, 0, len(values) - 1, False, tuple(values))
+            return cls(name=name, kind=kind, low=0, high=len(values) - 1, choices=tuple(values))
+
         # Coordinates divide by the range and take its logarithm,
         # and a float holds whole numbers up to `MOST` only.
         numbers = all(is_finite(v) and abs(v) < LARGEST for v in values)
@@ -128,7 +130,7 @@ class InputType:
             raise Misuse(
                 f"{label}: log of {values[0]:g} does not exist; begin above 0, or leave log out"
             )
-        return cls(name, kind, values[0], values[1], bool(log))
+        return cls(name=name, kind=kind, low=values[0], high=values[1], log=bool(log))
 
     @staticmethod
     def _check_choices(values: Sequence[Any], label: str) -> None:
@@ -146,6 +148,7 @@ class InputType:
                 f"{label}: choice is {show(values)}; give two or more different values, or leave "
                 "the input out"
             )
+        # 1 and True are equal to Python; 1.1 and '1.1' are one cell of a table.
         for a, b in itertools.combinations(values, 2):
             if a == b or str(a) == str(b):
                 why = "are equal" if a == b else "look alike in tables"
@@ -189,6 +192,7 @@ class InputType:
                 float(f"{value:.{digits}g}") for value in self._stretch(unit, self.low, self.high)
             )
             return [min(max(value, self.low), self.high) for value in rounded]
+        # Half a step beyond the ends, so that the end values get as many points as others.
         wide = self._stretch(unit, self.low - 0.5, self.high + 0.5)
         index = np.clip(np.round(wide), self.low, self.high).astype(int).tolist()
         if self.kind == "choice":
@@ -256,6 +260,7 @@ class InputSpace:
             )
         types = tuple(InputType.of(name, declaration) for name, declaration in declarations.items())
         counts = [input_type.count for input_type in types]
+        # A float has no count: it alone makes more configurations than are played.
         total = math.prod(count or most + 1 for count in counts)
         if total <= most:
             combinations = list(itertools.product(*(input_type.values() for input_type in types)))
@@ -267,7 +272,12 @@ class InputSpace:
         values_of = zip(*combinations, strict=True)
         parts = [t.encode(values) for t, values in zip(types, values_of, strict=True)]
         configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
-        return cls(types, tuple(configurations), np.concatenate(parts, axis=1), types)
+        return cls(
+            types=types,
+            configurations=tuple(configurations),
+            points=np.concatenate(parts, axis=1),
+            axes=types,
+        )
 
     @property
     def names(self) -> list[str]:
@@ -278,6 +288,7 @@ class InputSpace:
     def complete(self) -> bool:
         """Whether every configuration is one of them."""
         played = len(self.configurations)
+        # A float has more values than any number of configurations.
         return math.prod(input_type.count or played + 1 for input_type in self.types) == played
 
     @property
@@ -298,17 +309,15 @@ class InputSpace:
         """Return the values by name, of a category the number of its choice: libraries cast and
         compare them.
         """
-        return {
-            t.name: t.choices.index(configuration[t.name]) if t.choices else configuration[t.name]
-            for t in self.types
+        numbers_of = {
+            t.name: t.choices.index(configuration[t.name]) for t in self.types if t.choices
         }
+        return {**configuration, **numbers_of}
 
     def decode(self, coded: Mapping[str, Any]) -> Configuration:
         """Return the configuration that `code` gave."""
-        return {
-            t.name: t.choices[int(coded[t.name])] if t.choices else coded[t.name]
-            for t in self.types
-        }
+        choices = {t.name: t.choices[int(coded[t.name])] for t in self.types if t.choices}
+        return {**coded, **choices}
 
     def find(self, configuration: Any, noun: str) -> int:
         """Return the index of a configuration.
@@ -318,6 +327,7 @@ class InputSpace:
         """
         if not isinstance(configuration, Mapping) or {*configuration} != {*self.names}:
             raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(self.names)}")
+        # Input by input, so that the message names the one that is wrong.
         for t in self.types:
             value = configuration[t.name]
             is_inside = value in t.choices
@@ -389,18 +399,20 @@ class InputColumns:
             Misuse: no type (`InputType.of`), or an option that contradicts one.
         """
         if not isinstance(inputs, Mapping):
-            return cls(tuple(inputs), log, one_hot, amounts)
+            return cls(names=tuple(inputs), log=log, one_hot=one_hot, amounts=amounts)
         types = tuple(InputType.of(name, declaration) for name, declaration in inputs.items())
+        # What is said twice may be said differently.
         for option, names in (("log", log), ("one_hot", one_hot), ("amounts", amounts)):
             if names:
                 raise Misuse(f"inputs has types, which say what {option} does; leave {option} out")
         numbers = [t for t in types if t.kind != "choice"]
         return cls(
-            tuple(inputs),
-            [t.name for t in numbers if t.log],
-            [t.name for t in types if t.kind == "choice"],
-            [t.name for t in numbers],
-            types,
+            names=tuple(inputs),
+            log=[t.name for t in numbers if t.log],
+            one_hot=[t.name for t in types if t.kind == "choice"],
+            # A type says that its numbers are no codes of categories.
+            amounts=[t.name for t in numbers],
+            types=types,
         )
 
     def in_order(self, columns: Sequence[str]) -> InputColumns:
@@ -443,7 +455,13 @@ class InputColumns:
         configurations = (
             dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)
         )
-        return InputSpace(self.types, tuple(configurations), points, tuple(axes), measured=True)
+        return InputSpace(
+            types=self.types,
+            configurations=tuple(configurations),
+            points=points,
+            axes=tuple(axes),
+            measured=True,
+        )
 
     def check_numbers(self, frame: pd.DataFrame, source: str) -> None:
         """Raises `Misuse` for a column of text, or a number outside its type; gaps are left to
@@ -488,6 +506,7 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
                 f"the texts in choice, such as {show(alike[0])}"
             )
         levels |= dict.fromkeys(alike, choice)
+
     # Neither may be left over: a row would have no category, or a category no row.
     by_text = [*map(str, t.choices)]
     for text in texts:
@@ -509,11 +528,15 @@ def _find_choices(t: InputType, column: Sequence[str], source: str) -> dict[str,
 
 def _may_be(text: str, choice: Any) -> bool:
     """Whether YAML or Python, which know types, may have read this text as this choice."""
+    # YAML's words for it, and Python's.
     if choice is None:
         return text in ("None", "null", "~")
     if isinstance(choice, bool):
         return text.lower() == str(choice).lower()
     if isinstance(choice, int | float):
+        if not is_number(text):
+            return False
         # Of whole numbers beyond 2^53, several are one float.
-        return is_number(text) and (int(text) if WHOLE.fullmatch(text) else float(text)) == choice
+        number = int(text) if WHOLE.fullmatch(text) else float(text)
+        return number == choice
     return not isinstance(choice, str) and text == str(choice)

@@ -90,6 +90,7 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
             "tables of configurations do, unless they drift or delay; play it in another suite, or "
             "give {sobol: 10}"
         )
+
     # Names before values, as one that is missing or unknown says that the file is another one.
     rules, shift, divisor = units
     needed = list(dict.fromkeys([*inputs, *(rule.column for rule in rules)]))
@@ -103,6 +104,7 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
             f"{source} has {list_names(unlike)}; needed: {list_names(needed, 20)}, and no others; "
             "play problems with other columns in another suite"
         )
+
     # Of a finite set an input may be text, which no number has to stand for.
     box = problem.actions if isinstance(problem.actions, Box) else None
     numeric = [name for name in needed if name not in inputs or box is not None]
@@ -118,6 +120,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
         actions = np.stack([measured[name] for name in inputs], axis=1)
         inside = np.asarray(((actions >= box.low) & (actions <= box.high)).all(axis=1))
         known = f"whose box is from {box.low.tolist()} to {box.high.tolist()}"
+
+    # A near action would be told a value that it does not have.
     if not inside.all():
         row = int(inside.argmin())
         point = ", ".join(f"{name} = {frame[name].iloc[row]}" for name in inputs)
@@ -136,6 +140,7 @@ def _find_actions(rows: Sequence[Sequence[Any]], inputs: Sequence[Sequence[Any]]
     keys, told = (
         [*zip(*map(_write_keys, columns, is_text), strict=True)] for columns in (inputs, rows)
     )
+    # Reversed, so that of equal configurations the first one stays.
     actions = {key: action for action, key in reversed([*enumerate(keys)])}
     return np.array([actions.get(key, -1) for key in told], dtype=np.intp)
 
@@ -143,4 +148,5 @@ def _find_actions(rows: Sequence[Sequence[Any]], inputs: Sequence[Sequence[Any]]
 def _write_keys(column: Sequence[Any], is_text: bool) -> list[str]:
     """Values of an input as texts that are equal where the values are."""
     texts = map(str, column)
+    # Adding 0.0 makes 0 of -0.
     return [t if is_text or not is_number(t) else f"{float(t) + 0.0:.12g}" for t in texts]

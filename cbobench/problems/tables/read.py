@@ -111,6 +111,7 @@ def _check_rows(file: Path, source: str) -> tuple[str, list[str]]:
         if not names:
             raise Misuse(f"{source} is empty; {FORM}")
         _refuse_repeated(source, [name for name in names if name])
+
         # pandas calls columns 0, 1, ...
         if all(map(is_number, names)) and names != [*map(str, range(len(names)))]:
             raise Misuse(

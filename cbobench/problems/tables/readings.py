@@ -44,7 +44,7 @@ class Table:
     covariance: Array
     rows: Array | None
     names: tuple[str, ...]
-    points: Array | None
+    points: Array | None = None
 
 
 def correlation(rows: Array, label: str) -> Array:
@@ -55,6 +55,7 @@ def correlation(rows: Array, label: str) -> Array:
     """
     if len(rows) < 2:
         raise Misuse(f"{label} has {len(rows)} row(s); an empirical covariance needs at least 2")
+    # Relative: equal readings differ from their mean by rounding.
     flat = np.flatnonzero(rows.std(axis=0) <= 1e-12 * np.abs(rows).max(axis=0))
     if len(flat):
         raise Misuse(f"{label}: column {flat[0]} never changes, so it has no correlation; drop it")
@@ -84,6 +85,7 @@ def normalised_covariance(rows: Array, how: Normalise, label: str, unit: bool = 
     if how == "z-score":
         return spread
     highest = rows.max(axis=0)
+    # A largest value that is divided by must not turn the sign.
     lacking = np.flatnonzero(highest <= 0)
     if how != "min-max" and len(lacking):
         raise Misuse(
@@ -117,6 +119,7 @@ class TabularProblem(Problem):
         self.table = table
         self.level = level
         best = float(table.mean.max())
+        # The best arm has the least g = -f + h.
         if self.settle(np.array(level - best)) > 0:
             raise Misuse(
                 f"no feasible action: the best mean is {best:.6g}, under the threshold {level:.6g}"
@@ -148,8 +151,10 @@ class TabularProblem(Problem):
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         if self.table.rows is None:
+            # Without rows all that is known of the noise is its constant R.
             draws = Draws(streams.role("noise"), standard_normal, (2,))
             return AdditiveNoise(instances, instances.noise, draws)
+        # The constraint is told by the same reading as the reward.
         return PairedRows(
             np.stack([self.table.rows, self.level - self.table.rows], axis=1), streams
         )
@@ -219,6 +224,7 @@ class ReadingsProblem(Problem):
         if not self.scaled:
             return self.readings.rows
         mean = self.readings.mean
+        # g is not shifted, since 0 is its limit.
         shift = np.array([[mean[0].mean()], [0.0]])
         return (self.readings.rows - shift) / mean.std(axis=1, keepdims=True)
 
@@ -245,6 +251,7 @@ class ReadingsProblem(Problem):
         """(f, g) (2, n), their regularised norms (2,), and the largest residual of each (2,): see
         `TabularProblem`.
         """
+        # Means of readings need not lie in the kernel's space, hence the regularised norm.
         mean = self.rows.mean(axis=0)
         return (
             mean,

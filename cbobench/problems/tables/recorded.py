@@ -54,7 +54,9 @@ class Recorded(TabularProblem):
 
     def identity(self) -> dict[str, Any]:
         """The original's hash, or the look-alike's version."""
-        return {"data": LOOK_ALIKE if self.data == "look-alike" else DATA_SETS[self.name].sha256}
+        if self.data == "look-alike":
+            return {"data": LOOK_ALIKE}
+        return {"data": DATA_SETS[self.name].sha256}
 
     def kernel(self, samples: Array, label: str) -> Array:
         """The covariance of the normalised samples (rows, n)."""
@@ -69,6 +71,7 @@ class Recorded(TabularProblem):
         table = imitate()
         if self.normalise == "z-score":
             return table
+        # Of other normalisations no spectrum is published: rows stand in.
         assert table.rows is not None
         return replace(table, covariance=self.kernel(table.rows, "look-alike"))
 
@@ -111,7 +114,13 @@ class LightSensors(Recorded):
         except (KeyError, ValueError, IndexError) as error:
             raise Misuse(f"{path} has no sensor data where it should ({error})") from error
         names = tuple(f"sensor {i}" for i in range(test.shape[1]))
-        return Table(test.mean(axis=0), self.kernel(train, "train samples"), test, names, points)
+        return Table(
+            mean=test.mean(axis=0),
+            covariance=self.kernel(train, "train samples"),
+            rows=test,
+            names=names,
+            points=points,
+        )
 
 
 @PROBLEMS.register("stocks")
@@ -138,7 +147,12 @@ class Stocks(Recorded):
         frame = read_table(data.find("stocks"), "prices", ignore=["Date"])
         prices = frame.to_numpy(dtype=float)
         names = tuple(map(str, frame.columns))
-        return Table(prices.mean(axis=0), self.kernel(prices, "prices"), prices, names, None)
+        return Table(
+            mean=prices.mean(axis=0),
+            covariance=self.kernel(prices, "prices"),
+            rows=prices,
+            names=names,
+        )
 
 
 STOCKS = (
@@ -169,9 +183,12 @@ def light_look_alike() -> Table:
     (assumed: 165 at the bottom).
     """
     means = np.empty(41)
-    means[3], means[39] = 945.54, 912.93
+    means[3] = 945.54
+    means[39] = 912.93
+    # 17 more reach B/2, and 22 do not.
     other_means = np.concatenate([np.linspace(500.48, 894.0, 17), np.linspace(165.0, 449.60, 22)])
     other_sensors = np.delete(np.arange(41), [3, 39])
+    # In an order of its own, as neither place nor number says how light a sensor is.
     means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(
         other_means
     )
@@ -207,13 +224,15 @@ def _look_alike(
     n = len(means)
     gen = generator(name, "look-alike", "rows")
     covariance = random_correlation(eigenvalues * (n / eigenvalues.sum()), gen)
+    # Rotations leave rounding: symmetric, and 1 on the diagonal, to the last bit.
     covariance = (covariance + covariance.T) / 2
     np.fill_diagonal(covariance, 1.0)
     residuals = gen.standard_normal((rows, n)) @ np.linalg.cholesky(covariance).T * means
+    # Means are exactly the stated ones, up to rounding.
     residuals -= residuals.mean(axis=0)
     residuals *= largest / np.abs(residuals).max()
     sample = means + residuals
-    return Table(sample.mean(axis=0), covariance, sample, names, None)
+    return Table(mean=sample.mean(axis=0), covariance=covariance, rows=sample, names=names)
 
 
 def random_correlation(eigenvalues: Array, gen: np.random.Generator) -> Array:

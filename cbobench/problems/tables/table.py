@@ -50,7 +50,9 @@ OF_COLUMNS = ("ignore", "inputs", "objective", "limits", "noise", "log", "one_ho
 """Parameters that name columns of the file."""
 OF_READINGS = ("threshold", "mean", "R")
 OF_CONFIGURATIONS = (
-    *ROLES,
+    "inputs",
+    "objective",
+    "limits",
     "noise",
     "on_failure",
     "kernel",
@@ -59,7 +61,7 @@ OF_CONFIGURATIONS = (
     "log",
     "one_hot",
     "amounts",
-)[1:]
+)
 
 
 @dataclass(kw_only=True)
@@ -209,6 +211,7 @@ class UserTable(FromFiles):
         return None
 
     def validate(self) -> None:
+        # Names that look alike may be written by other characters, in the file and here.
         for name in OF_COLUMNS:
             setattr(self, name, compose(getattr(self, name)))
         layout = self.arranged
@@ -218,6 +221,8 @@ class UserTable(FromFiles):
                 "for readings of arms that share a threshold, or layout: configurations with "
                 "inputs: [columns], objective: column, constraints: {column: {at_most: number}}"
             )
+
+        # What belongs to the other layout would be read by nothing.
         alien = {"readings": OF_CONFIGURATIONS, "configurations": OF_READINGS}[layout]
         blank = type(self)()
         for name in alien:
@@ -235,12 +240,16 @@ class UserTable(FromFiles):
                     "[columns], "
                     "objective: column, constraints: {column: {at_most: number}}"
                 )
+            # Types are refused before the file is read.
             self._input_columns()
             return
+
+        # Every column of readings is an arm: all others have to be named.
         if self.ignore == "rest":
             raise Misuse(
                 "ignore: rest is for layout: configurations; name the columns to leave out"
             )
+        # Rows give a mean and a covariance themselves.
         if (self.rows is None) == (self.mean is None):
             raise Misuse("table needs either rows: FILE, or mean: FILE with covariance: FILE")
         if self.mean is not None and (self.covariance is None or self.R is None):
@@ -257,10 +266,12 @@ class UserTable(FromFiles):
     def prepare(self, data: Site) -> None:
         paths = {name: getattr(self, name) for name in ("rows", "mean", "covariance")}
         files = {name: data.resolve(path) for name, path in paths.items() if path is not None}
+        # Categories are read as text, whatever they look like.
         typed = self._input_columns()
         frames = {name: read_frame(file, name, typed.one_hot) for name, file in files.items()}
         self.hashes = {name: sha256(file) for name, file in files.items()}
         sources = {name: f"{name} {file.name!r}" for name, file in files.items()}
+
         # What is left out may be of any file.
         if self.ignore != "rest":
             columns = {column for frame in frames.values() for column in frame.columns}
@@ -271,6 +282,8 @@ class UserTable(FromFiles):
                 name: frame.drop(columns=self.ignore, errors="ignore")
                 for name, frame in frames.items()
             }
+
+        # Arms are known by their columns' names, not by inputs.
         if self.arranged == "readings":
             self.by_name = None
             self.played = self._readings(frames, sources)
@@ -302,6 +315,8 @@ class UserTable(FromFiles):
         else:
             mean = rows.mean(axis=0)
             names = tuple(tables["rows"].columns)
+
+        # A covariance that is given stands above that of the rows.
         if covariance is not None:
             covariance = check_size(covariance, len(mean), "arms")
         else:
@@ -310,7 +325,8 @@ class UserTable(FromFiles):
         problem = TabularProblem()
         problem.R = self.R
         problem.seed_size = self.seed_size
-        problem.take(Table(mean, covariance, rows, names, None), self.threshold)
+        table = Table(mean=mean, covariance=covariance, rows=rows, names=names)
+        problem.take(table, self.threshold)
         return problem
 
     def _configurations(
@@ -326,6 +342,7 @@ class UserTable(FromFiles):
         self._check_roles(frame, source, rules)
         typed = typed.in_order([*frame.columns])
         typed.check_numbers(frame, source)
+
         # Inputs: coordinates for the kernel, and values for readers and libraries.
         category_columns = {
             name: pd.Series(category_values(frame[name], source), dtype=object)
@@ -334,6 +351,7 @@ class UserTable(FromFiles):
         inputs = frame[[*typed.names]].assign(**category_columns)
         points, names, firsts = coordinates(inputs, source, typed.log, typed.one_hot, typed.amounts)
         space = typed.space(inputs, points, source)
+
         # A measurement cannot be tried again, nor left out of what a row tells.
         on_failure = FailureRule.of(self.on_failure, len(rules) - 1)
         if on_failure.retries or on_failure.then == "skip":
@@ -342,15 +360,19 @@ class UserTable(FromFiles):
                 "..., g: ...}"
             )
         values = read_functions(frame, source, rules, on_failure.then == "infeasible")
+
         # Rows with equal inputs are one configuration;
         # what is known by row is from here on known by configuration.
         measured = Measured.of(values, points, names, firsts)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
         if space is not None:
             space = space.take(measured.origin)
+            # A choice may be a number or a truth, where the file has text.
             self.by_name |= {
                 t.name: space.columns()[t.name] for t in space.types if t.kind == "choice"
             }
+
+        # A given covariance is by configuration: rows with equal inputs have one line of it.
         matrix = None
         if "covariance" in frames:
             table = numeric(frames["covariance"], sources["covariance"])
@@ -375,6 +397,7 @@ class UserTable(FromFiles):
         twice = [name for name in inputs if name == objective or inputs.count(name) > 1]
         if self.ignore != "rest":
             twice += [name for name in self.ignore if name in named]
+
         # A name that is mistyped comes first, as all else would say something else of it.
         roles = {"inputs": inputs, "objective": [objective], "constraints": self.limits}
         for role, names in roles.items():
@@ -387,6 +410,7 @@ class UserTable(FromFiles):
                     raise unknown("input", name, inputs, location=f"{option}: ")
         if twice:
             raise Misuse(f"{source}: column {show(twice[0])} has two roles; name it once")
+
         # What has no role is not dropped unseen: it may be what distinguishes rows.
         left = frame[[name for name in frame.columns if name not in named]]
         if len(left.columns) and self.ignore != "rest":
@@ -401,6 +425,7 @@ class UserTable(FromFiles):
         """Standard deviations of Gaussian noise, (1 + m,); None where rows are drawn."""
         columns = {rule.column for rule in rules}
         stated = {rule.column: rule.noise for rule in rules if rule.noise is not None}
+        # `rows` and `gaussian` measure the noise, so that stated numbers contradict them.
         if isinstance(self.noise, str):
             if not measured.repeated:
                 raise Misuse(
@@ -418,10 +443,13 @@ class UserTable(FromFiles):
                 deviation(value, f"noise: {name}")
                 if stated.setdefault(name, value) != value:
                     raise Misuse(f"noise of {name} is stated twice: {stated[name]} and {value}")
+
+        # Rows that never differ have no noise to draw.
         if isinstance(self.noise, str) or (self.noise is None and not stated):
             if measured.scattered:
                 return None
             return np.zeros(len(rules))
+        # A number alone is the noise of all columns of which none is stated.
         default_noise = self.noise if isinstance(self.noise, float) else 0.0
         return np.array([stated.get(rule.column, default_noise) for rule in rules], dtype=float)
 
