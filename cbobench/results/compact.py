@@ -31,9 +31,10 @@ from cbobench.words import count_noun
 
 ROWS = 1_000_000  # recorded rounds per shard
 CELLS = 50_000  # cells per shard, if few rounds are recorded
-ROW_GROUP = 250_000
+ROW_GROUP = 250_000  # rows: small row groups read as slowly as small files
 MANY = 100  # small files beyond which a run is compacted automatically
 KINDS = ("rounds", "cells")  # in order of publication
+# what stands for the footer of rounds where no cell of a task was played to its end
 NO_ROUNDS: dict[str, Any] = {"rows": 0, "cells": [], "complete": True}
 
 
@@ -114,15 +115,18 @@ def _plan_shards(folder: RunFolder) -> list[_Shard]:
     """Group the small files by shard, and remove those whose cells were all played again. A single
     file stays as it is.
     """
+    # A file of which no row is the latest of a cell would only be read in vain.
     published = read_published(folder, [*COLUMNS, "horizon"])
     counting = np.unique(published.task[published.rows]).tolist()
     superseded = {*published.tasks} - {published.tasks[i] for i in counting}
     folder.remove_tasks(task.name for task in superseded)
 
+    # The table holds the files one after the other, so that its sorted rows are cut where one ends.
     horizon = np.array(published.table["horizon"].to_pylist(), dtype=np.int64)
     latest_rows = np.sort(published.rows)
     ids = dict(zip(published.rows.tolist(), as_words(published.ids), strict=True))
     cuts = np.searchsorted(published.task[latest_rows], np.arange(1, len(published.tasks)))
+
     open_shards: dict[int, _Shard] = {}
     shards: list[_Shard] = []
     names = [task.name for task in published.tasks]
@@ -131,11 +135,12 @@ def _plan_shards(folder: RunFolder) -> list[_Shard]:
         cells = [ids[row] for row in rows.tolist()]
         ok_cells = [ids[row] for row in rows[~published.failed[rows]].tolist()]
         footer = folder.footer("rounds", task) if ok_cells else NO_ROUNDS
+        # Half a shard is large enough as it is; a file without cells was removed above.
         if footer["rows"] >= ROWS // 2 or len(cells) >= CELLS // 2 or not cells:
             continue
         of_task = int(horizon[rows[0]])
         shard = open_shards.setdefault(of_task, _Shard())
-        # All cells of a file have as many rounds.
+        # All cells of a file have as many rounds, as tasks and shards are of one horizon.
         count = footer["rows"] * len(ok_cells) // max(1, len(footer["cells"]))
         shard.members.append(
             _SourceFile(
@@ -150,28 +155,38 @@ def _plan_shards(folder: RunFolder) -> list[_Shard]:
 def _merge(folder: RunFolder, shard: _Shard) -> None:
     """Publish a shard, read it back, and remove the merged files."""
     names = [member.task for member in shard.members]
+    # Named by its members: a merge that is begun anew writes over what a killed one has left.
     name = SHARD + hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
     cell_ids = [cell for member in shard.members for cell in member.cells]
     ok_cells = [cell for member in shard.members for cell in member.ok_cells]
     cells = {"rounds": ok_cells, "cells": cell_ids}
     rows = {"rounds": sum(member.rows for member in shard.members), "cells": len(cell_ids)}
+
+    # Cells come last: whoever reads them meanwhile finds their rounds.
     for kind in KINDS:
         metadata = make_footer(kind, name, cells[kind], rows[kind])
         complete = all(member.complete for member in shard.members)
         columns = rounds_schema(complete) if kind == "rounds" else schema(kind)
-        parts = (
-            part.cast(schema(kind))
-            for member in shard.members
-            if (ids := member.ok_cells if kind == "rounds" else member.cells)
-            for part in folder.row_groups(kind, member.task, cells=ids)
-        )
+        parts = _read_parts(folder, kind, shard)
         folder.publish(
             f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind])
         )
+
     for kind in KINDS:
         # Read back before the merged files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     folder.remove_tasks(names)
+
+
+def _read_parts(folder: RunFolder, kind: str, shard: _Shard) -> Iterator[pa.Table]:
+    """Yield the rows of a kind that a shard takes from its members."""
+    for member in shard.members:
+        cells = member.ok_cells if kind == "rounds" else member.cells
+        # A task whose cells all failed may have no file of rounds.
+        if cells:
+            for part in folder.row_groups(kind, member.task, cells=cells):
+                # cells are read as codes, and written as text
+                yield part.cast(schema(kind))
 
 
 def _write(
@@ -184,6 +199,7 @@ def _write(
     """Write the parts of a shard. Nothing is published if this raises."""
     written = 0
     with TableWriter(sink, columns, metadata) as writer:
+        # A part without rows gives the columns where no other part comes.
         waiting = [columns.empty_table()]
         for part in parts:
             waiting.append(part.select(columns.names))

@@ -31,7 +31,7 @@ from cbobench.results.schema import IMPROVED, PLAYED, TableWriter, list_kept, ma
 from cbobench.suite.cells import Grid
 from cbobench.suite.variants import Variant
 
-PER_DECADE = 10
+PER_DECADE = 10  # rounds that are kept by default, between 10^k and 10^(k+1)
 CALL_FIELDS = (
     "at",
     "python",
@@ -53,7 +53,9 @@ is held to.
 """
 NAME = "run"  # of the one file of a kind
 ENTRY_DATE = (1980, 1, 1, 0, 0, 0)  # so that the bytes do not depend on the time
+# to the end of the line, as a path may hold blanks
 PATH_TO_END = re.compile(r"""["'(]*\S*[/\\].*""")
+# in a home, in a root, or on a drive of Windows
 ABSOLUTE = re.compile(r"~|/|[A-Za-z]:[/\\]")
 ABSOLUTE_PATH_TO_END = re.compile(
     r"""(?:^|(?<=[\s"'(=:,;]))(?:~\w*/|/+|[A-Za-z]:[/\\]|\\\\)[\w.].*"""
@@ -101,10 +103,13 @@ def export(
         >>> print(cbobench.compare(bundle))  # doctest: +SKIP
     """
     folder = as_run_folder(run, "a bundle is exported from a run folder")
-    target = open_run(f"{_split_address(folder)[1]}{SUFFIX}" if out is None else out)
+    # By default it lies here under the folder's name, wherever the folder is.
+    default = f"{_split_address(folder)[1]}{SUFFIX}"
+    target = open_run(default if out is None else out)
     place, file, query = _split_address(target)
     if not file.endswith(SUFFIX) or not target.is_bundle:
         raise Misuse(f"--out is {show(str(out))}; give the name of a file that ends with {SUFFIX}")
+    # Only an earlier bundle is replaced: another file of that name is not ours.
     into = RunFolder(f"{place}{query}")
     if into.exists(file):
         try:
@@ -113,6 +118,8 @@ def export(
             raise Misuse(
                 f"{target} is there and no bundle of this version; remove it, or give another --out"
             ) from None
+
+    # What lies in the folder and not in its record was not asked for, and stays out.
     manifest = Manifest.read(folder)
     published = read_published(folder, None)
     positions = published.find(manifest.cells.ids)
@@ -121,6 +128,8 @@ def export(
         raise CbobenchError(
             f"{folder} has no cell that was played; nothing to export, see cbobench status"
         )
+
+    # Nothing is written before all is known, so that an error leaves an earlier bundle.
     cells = _take_cells(manifest, published, positions)
     tables = {"cells": cells, **thin_rounds(published, cells, rounds)}
     archive = pack(_public_manifest(manifest), tables)
@@ -150,6 +159,7 @@ def pack(manifest: Manifest, tables: dict[str, pa.Table]) -> bytes:
     for kind, table in tables.items():
         files[f"{kind}/{NAME}.parquet"] = _write_table(kind, table)
     archive = io.BytesIO()
+    # Stored, as readers refuse members that may expand; the tables in it are compressed.
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as zipped:
         for name, content in files.items():
             zipped.writestr(zipfile.ZipInfo(name, ENTRY_DATE), content)
@@ -162,6 +172,7 @@ def _write_table(kind: str, table: pa.Table) -> bytes:
     columns = pa.schema([field for field in schema(kind) if field.name in table.column_names])
     floats = [field.name for field in columns if pa.types.is_floating(field.type)]
     sink = io.BytesIO()
+    # It is written once and read often: the smallest file is worth the time.
     with TableWriter(
         sink,
         columns,
@@ -184,12 +195,11 @@ def _take_cells(
     is_published = positions != NO_POSITION
     pairs = [manifest.cells.by_pair[i].pair for i in manifest.cells.of[is_published].tolist()]
     cells = published.table.drop_columns(list(LEFT_OUT)).take(pa.array(positions[is_published]))
+    errors = [None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()]
     texts = {
         "problem": [pair.problem.title for pair in pairs],
         "algorithm": [pair.algorithm.title for pair in pairs],
-        "error": [
-            None if text is None else cut_at_path(text) for text in cells["error"].to_pylist()
-        ],
+        "error": errors,
     }
     for name, column in texts.items():
         position = cells.column_names.index(name)
@@ -208,6 +218,7 @@ def select_fixed_rounds(
     if kept is not None:
         return recorded[np.isin(recorded, [*kept, recorded[-1]])]
     targets = 10 ** (np.arange(np.floor(PER_DECADE * np.log10(recorded[-1])) + 1) / PER_DECADE)
+    # The nearest recorded round is one of two beside a target; of equally near ones the earlier.
     after = np.searchsorted(recorded, targets).clip(max=len(recorded) - 1)
     before = (after - 1).clip(min=0)
     near = np.where(targets - recorded[before] <= recorded[after] - targets, before, after)
@@ -227,6 +238,7 @@ def thin_rounds(
     of_the_cpu = np.array([OF_THE_CPU in words for words in good["libraries"].to_pylist()], bool)
     tasks = published.by_task(ids)
     fixed = _find_fixed_rounds(tasks, dict(zip(ids, horizons.tolist(), strict=True)), kept)
+
     # Row groups are cut down one by one: all rounds of a run would not fit into memory.
     parts: dict[str, list[pa.Table]] = {"rounds": [], "improvements": [], "plays": []}
     for task, task_cells in tasks.items():
@@ -242,6 +254,7 @@ def thin_rounds(
             # Only improvements within the part; those over all parts are chosen below.
             parts["improvements"].append(find_improvements(part))
             parts["plays"].append(part.filter(pa.array(of_the_cpu[row])))
+
     # Sorted as the cells are, so that the same run gives the same bytes however its files are
     # merged.
     tables = {}
@@ -252,6 +265,7 @@ def thin_rounds(
         table = pa.concat_tables([columns.empty_table(), *selected])
         table = table.sort_by([("row", "ascending"), ("t", "ascending")])
         tables[kind] = find_improvements(table) if kind == "improvements" else table
+    # Most bundles have no method of the CPU, and no file of plays.
     return {kind: table for kind, table in tables.items() if kind != "plays" or len(table)}
 
 
@@ -273,6 +287,7 @@ def find_improvements(table: pa.Table) -> pa.Table:
     cell (`row`) and t.
     """
     table = table.sort_by([("row", "ascending"), ("t", "ascending")])
+    # What is no number improves on nothing, and any number on what is none.
     values = pd.Series(table[IMPROVED].to_numpy()).fillna(np.inf)
     rows = table["row"].to_numpy()
     smallest_before = values.groupby(rows).cummin().groupby(rows).shift(fill_value=np.inf)

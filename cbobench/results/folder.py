@@ -51,7 +51,7 @@ from cbobench.words import list_names
 
 T = TypeVar("T")
 P = ParamSpec("P")
-READ_ATTEMPTS = 20
+READ_ATTEMPTS = 20  # of a read under which files disappear
 RUNS = "runs"  # folder of runs whose folder is not stated
 SUFFIX = ".zip"  # of bundles
 SHARD = "shard-"
@@ -180,8 +180,11 @@ class RunFolder:
     def _open(self, relative: str) -> Iterator[Any]:
         """Open a file to read."""
         with self._ask(lambda: self.fs.open_input_file(self._at(relative))) as source:
-            # Python's zipfile does not step back in a file
-            yield pa.BufferReader(source.read()) if self.is_bundle else source
+            if self.is_bundle:
+                # Python's zipfile does not step back in a file
+                yield pa.BufferReader(source.read())
+            else:
+                yield source
 
     def _at(self, relative: str) -> str:
         """Return the path of a file in the file system."""
@@ -223,16 +226,19 @@ class RunFolder:
         """
         target = self.path(relative)
         if not self.local:
+            # Made in memory first: an error of `write` must not publish a beginning.
             sink = pa.BufferOutputStream()
             origin = os.getpid()
             write(sink)
             leave_fork(origin)
             self._ask(lambda: self._upload(target, sink.getvalue()), "write to")
             return
+
         folder = Path(target).parent
         with writing(str(self)):
             # A run folder that was removed during play is not created again.
             folder.mkdir(parents=not self.driver, exist_ok=True)
+        # Any exception discards the file, a signal between two lines, too.
         file = AtomicFile(Path(target), str(self))
         try:
             file.open()
@@ -304,7 +310,9 @@ class RunFolder:
             remedy = f"did you mean {printable(str(runs[close]))}?"
         elif runs:
             remedy += f": {printable(list_names(map(os.path.relpath, runs.values())))}"
-        return f"it {f'has no {relative}' if place.exists() else 'does not exist'}; {remedy}"
+        if place.exists():
+            return f"it has no {relative}; {remedy}"
+        return f"it does not exist; {remedy}"
 
     def write_json(self, relative: str, content: dict[str, Any]) -> None:
         text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -325,11 +333,13 @@ class RunFolder:
         try:
             with self._open(f"{kind}/{task}.parquet") as source:
                 file = pq.ParquetFile(source, page_checksum_verification=True, **options)
+                # its end, which was written last, is there: a later fault is another one
                 fault = "cannot be read"
                 yield source, file, read_footer(path, kind, task, file.metadata)
         except FileNotFoundError as error:
             raise FileGone(f"{path} is missing") from error
         except _UNREADABLE as error:
+            # a bucket may say only during the read that the object is not there
             if GONE_WORD in str(error):
                 raise FileGone(f"{path} is missing") from error
             if is_away(error):  # no damage
@@ -437,7 +447,9 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
         recognised = False
     if not recognised:
         raise DamagedRun(f"{path} has a footer that cbobench did not write; {REPAIR}")
+
     refuse_version(path, footer["schema"])
+    # A file that was put in another's place is whole, and still not what its name says.
     if footer["kind"] != kind or footer["rows"] != metadata.num_rows:
         rows = metadata.num_rows
         raise DamagedRun(
@@ -445,6 +457,7 @@ def read_footer(path: str, kind: str, task: str, metadata: pq.FileMetaData) -> d
         )
     if footer["task"] != task:
         raise DamagedRun(f"{path} holds the task {show(footer['task'])}; {REPAIR}")
+
     expected = schema(kind)
     if not columns.equals(expected):  # of another version, whose metrics may differ
         types = {field.name: field.type for field in columns}

@@ -34,7 +34,7 @@ LOCK_SECONDS = 1.0  # to wait for the lock on a disk: `status` has it for a mome
 # seconds that a call in a bucket waits for others that ask, and of its object there
 ASK_SECONDS = 2.0
 RENEW_SECONDS = 10.0
-EXPIRES_AFTER = 60.0
+EXPIRES_AFTER = 60.0  # several renewals may fail before a call counts as killed
 VISIBLE_WITHIN = 10.0  # seconds until another machine must see a new file
 RUN_ENTRIES = {FILE, LOCK, *KINDS, "simulations"}
 """What a run folder holds."""
@@ -59,7 +59,8 @@ def hold(folder: RunFolder, watcher: Watcher = SILENT) -> Iterator[RunFolder]:
     """
     now = datetime.now(UTC).isoformat()
     player = f"process {os.getpid()} on {platform.node()} since {now}"
-    with (_hold_file if folder.local else _hold_object)(folder, player):
+    hold_lock = _hold_file if folder.local else _hold_object
+    with hold_lock(folder, player):
         if removed := _remove_unfinished(folder):
             watcher.note(f"removed {removed} unfinished files of a call that was killed")
         yield replace(folder, driver=player)
@@ -72,6 +73,7 @@ def _hold_file(folder: RunFolder, player: str) -> Iterator[None]:
 
     path = Path(folder.path(LOCK))
     made = [place for place in path.parents if not place.exists()]
+    # a soft lock, which is a file alone, would outlive a process that is killed
     lock = FileLock(path, timeout=LOCK_SECONDS, fallback_to_soft=False, thread_local=False)
     try:
         lock.acquire()
@@ -109,6 +111,7 @@ def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
             with suppress(CbobenchError):  # it is tried again
                 write()
 
+    # A slow write may have come after the look of another that asks: it proves nothing.
     is_slow = True
     seen = _find_lock(folder)
     while is_slow:
@@ -124,9 +127,14 @@ def _hold_object(folder: RunFolder, player: str) -> Iterator[None]:
         except StoreFailure as error:
             raise Misuse(f"{str(error).partition(';')[0]}; give another --out") from error
         is_slow = time.monotonic() - began > ASK_SECONDS
-        time.sleep(ASK_SECONDS + RENEW_SECONDS * is_slow)
+        time.sleep(ASK_SECONDS)
+        if is_slow:
+            time.sleep(RENEW_SECONDS)
+
+    # Of several that asked at once the last has written over what the others wrote.
     if (other := _read(folder)) != player:
         raise _refusal(folder, other)
+
     thread = threading.Thread(target=renew, daemon=True)
     thread.start()
     try:
@@ -213,7 +221,9 @@ def refuse_foreign_folder(folder: RunFolder) -> None:
 
 def _remove_unfinished(folder: RunFolder) -> int:
     """Remove every file under a temporary name, which has no writer; return their number."""
-    places = [Path(folder.path(kind)) for kind in ("", *RUN_ENTRIES)] if folder.local else []
+    if not folder.local:
+        return 0  # an upload that was not finished leaves no object
+    places = [Path(folder.path(kind)) for kind in ("", *RUN_ENTRIES)]
     paths = [path for place in places for path in place.glob(".*.tmp")]
     for path in paths:
         with suppress(OSError):  # the next call tries again

@@ -88,6 +88,7 @@ class Manifest:
         """
         refuse_version(path, content.get("schema"))
         try:
+            # Its texts are printed, and whoever made the file chose them.
             for text_name, text, _ in texts(content):
                 refuse_strange(text, text_name, lines=True)
             manifest = cls(
@@ -97,6 +98,8 @@ class Manifest:
                 grids=tuple(Grid.from_json(g) for g in content["grids"]),
                 invocations=tuple(content["invocations"]),
             )
+
+            # None stands for all rounds, and is as good as a number of them.
             keep = 1 if manifest.keep is None else manifest.keep
             for name, is_valid in (
                 ("suite", isinstance(manifest.suite, str)),
@@ -107,6 +110,7 @@ class Manifest:
             ):
                 if not is_valid:
                     raise ValueError(f"{name} is {show(content.get(name))}")
+            # The digest is looked at last: the name of a wrong field says more.
             is_unchanged = content[DIGEST] == content_digest(content)
         except (KeyError, TypeError, ValueError, RecursionError, Misuse) as error:
             reason = one_line(error)
@@ -187,6 +191,7 @@ class Manifest:
             for pair_cells in g.cells.by_pair:
                 key = pair_cells.pair.key
                 earlier = parts_by_pair.setdefault((key, g.horizon), [])
+                # A cell for which several grids ask counts once.
                 if earlier:
                     earlier_seeds = np.concatenate(
                         [np.asarray(part.seeds, dtype=np.int64) for part in earlier]
@@ -196,10 +201,10 @@ class Manifest:
                     )
                 if len(pair_cells):
                     pair = self._latest(pair_cells.pair)
-                    earlier.append(
-                        pair_cells if pair == pair_cells.pair else replace(pair_cells, pair=pair)
-                    )
-                    by_pair.append(earlier[-1])
+                    if pair != pair_cells.pair:
+                        pair_cells = replace(pair_cells, pair=pair)
+                    earlier.append(pair_cells)
+                    by_pair.append(pair_cells)
         return CellIndex(by_pair)
 
     @cached_property
@@ -224,6 +229,7 @@ class Manifest:
             for part in self.cells.by_pair
             if part.pair.problem.key not in problems or part.pair.algorithm.key not in algorithms
         ]
+        # Where the suite names nothing of what can be played, all is shown.
         shown = self.without({part.pair.key for part in left}) if left else None
         if shown is None:
             return self
@@ -323,9 +329,12 @@ class Manifest:
     def shared(self, kind: VariantKind) -> dict[str, Any]:
         """Return the settings that the suite gives to all of several variants."""
         given = [variant.given for variant in self.variants(kind).values()]
+        # One alone shares nothing: its label keeps its settings.
+        if len(given) < 2:
+            return {}
         return {
             name: value
-            for name, value in (given[0] if len(given) > 1 else {}).items()
+            for name, value in given[0].items()
             if all(name in g and g[name] == value for g in given)
         }
 
@@ -346,13 +355,14 @@ class Manifest:
         for label, variants in alike.items():
             values = difference(variants)
             for i, variant in enumerate(variants):
-                parameters = ", ".join(
-                    f"{name} = {short(column[i])}" for name, column in values.items()
-                )
-                suffix = parameters or variant.title
-                labels[variant.title] = printable(
-                    f"{label} ({suffix})" if len(variants) > 1 else label
-                )
+                text = label
+                if len(variants) > 1:
+                    parameters = ", ".join(
+                        f"{name} = {short(column[i])}" for name, column in values.items()
+                    )
+                    text = f"{label} ({parameters or variant.title})"
+                labels[variant.title] = printable(text)
+        # Groups of equal labels have lost the order of the suite.
         return {title: labels[title] for title in self.variants(kind)}
 
 
@@ -426,9 +436,8 @@ class CellIndex(Mapping[str, Cell]):
         """Return (k,) the positions of cells by their ids, `NO_POSITION` for cells that were not
         asked for.
         """
-        return locate(
-            ids if isinstance(ids, np.ndarray) else as_numbers(ids), self._sorted, self._order
-        )
+        numbers = ids if isinstance(ids, np.ndarray) else as_numbers(ids)
+        return locate(numbers, self._sorted, self._order)
 
     def pairs(self, ids: Sequence[str]) -> list[Pair]:
         """The pairs of the requested cells."""

@@ -26,13 +26,14 @@ DISTRIBUTIONS = {"PyNomad": "PyNomadBBO"}  # of modules that are installed by an
 def invocation(command: list[str]) -> dict[str, Any]:
     """Return the provenance of one call of `cbobench run`; None is what nobody knows."""
     changes = _git("status", "--porcelain")
+    is_dirty = None if changes is None else changes != ""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
         "python": platform.python_version(),
         "versions": {name: installed_version(name) for name in PACKAGES},
         "commit": _git("rev-parse", "HEAD"),
-        "dirty": None if changes is None else changes != "",
+        "dirty": is_dirty,
         "cpu": cpu_kind(),
         "arithmetic": arithmetic_kind(),
         "cpus": os.cpu_count(),

@@ -116,12 +116,14 @@ def read_published(
     # What a killed merge leaves is in a shard, too, which counts.
     names.sort(key=lambda name: not name.startswith(SHARD))
     with_rounds = {*folder.names("rounds")} - {*without}
+    # What is broken is told of before anything is computed from the others.
     for name in sorted(with_rounds):
         try:
             folder.footer("rounds", name)
         except TruncatedFile:  # of a task that published no cells, it is played again
             if name in names:
                 raise
+
     tables = [folder.read("cells", name, columns) for name in names]
     # Arrow's own way to an empty table would import pandas.
     empty = pa.Table.from_batches([], schema("cells"))
@@ -133,18 +135,21 @@ def read_published(
         raise DamagedRun(
             f"{folder.path('cells')} holds rows that cbobench did not write; {REPAIR}"
         ) from error
+
     lacks_rounds = ~np.array([name in with_rounds for name in names], dtype=bool)[task] & ~failed
     # A cell's latest attempt comes last, and of equal attempts the row that was read first.
     order = np.lexsort((-np.arange(len(ids)), attempt, ids))
     order = order[~lacks_rounds[order]][::-1]
     published_ids, first = np.unique(ids[order], return_index=True)
     rows = order[first]
+
     for row in np.flatnonzero(lacks_rounds):
         published_row = locate(ids[row : row + 1], published_ids, rows)[0]
         is_late = published_row != NO_POSITION and attempt[row] <= attempt[published_row]
         if is_late:  # a file of a call that died
             continue
         name = names[task[row]]
+        # Files that a merge has removed meanwhile are no damage: the folder is read again.
         if not folder.exists(f"cells/{name}.parquet"):
             raise FileGone(f"cells/{name}.parquet is missing")
         raise DamagedRun(

@@ -48,6 +48,7 @@ def read_row_groups(
     """
     names = [field.name for field in fields]
     stored = set(file.schema_arrow.names)
+    # Sums can be made where the file has the rewards; where it has the sums they are read.
     sums = RewardSums(
         [
             name
@@ -55,15 +56,25 @@ def read_row_groups(
             if name in REWARD_STEPS and name not in stored and "f_star" in stored
         ]
     )
-    needed = SOURCES if sums.names else ("cell",) if cells is not None else ()
+    needed: Sequence[str] = ()
+    if sums.names:
+        needed = SOURCES
+    elif cells is not None:
+        needed = ("cell",)
     read_columns = [*names, *(name for name in needed if name not in names)]
+
     for number in range(file.num_row_groups):
         part = file.read_row_group(number, read_columns, use_threads=file.metadata.num_rows > SMALL)
+        # Checked before anything is computed: a stranger may have made the file.
         part.validate(full=True)
         refuse_forged(part)
         part = make_printable(part)
-        part = part if cells is None else select_cells(part, cells)
-        part = sums.add_to(part) if sums.names else part
+        # Cells are selected first, so that only theirs are summed.
+        if cells is not None:
+            part = select_cells(part, cells)
+        if sums.names:
+            part = sums.add_to(part)
+        # What another version or a bundle lacks is null.
         part_columns = set(part.column_names)
         columns = [
             part[f.name] if f.name in part_columns else pa.nulls(len(part), f.type) for f in fields
@@ -92,6 +103,7 @@ def make_printable(part: pa.Table) -> pa.Table:
     for number, field in enumerate(part.schema):
         column = part.column(number)
         if pa.types.is_dictionary(field.type) and pa.types.is_string(field.type.value_type):
+            # a text stands once in a dictionary, however many rows have it
             chunks = [
                 pa.DictionaryArray.from_arrays(
                     chunk.indices, _printable_texts(chunk.dictionary, field.name)
@@ -113,6 +125,7 @@ def _printable_texts(texts: pa.StringArray, name: str) -> pa.StringArray:
     """Return the texts of a column as a terminal may see them."""
     if name in WORDS and (pc.max(pc.utf8_length(texts)).as_py() or 0) > MOST_CHARACTERS:
         texts = pc.utf8_slice_codeunits(texts, 0, MOST_CHARACTERS)
+    # One quick look spares most columns the way through Python.
     if not pc.any(pc.match_substring_regex(texts, SUSPECT)).as_py():
         return texts
     lines = [None if text is None else text.split("\n") for text in texts.to_pylist()]
@@ -159,6 +172,7 @@ class RewardSums:
         for length in np.unique(lengths).tolist():  # cells of as many rounds together
             rows = order[starts[lengths == length] + np.arange(length)[:, None]]  # (rounds, cells)
             cell_ids = [ids[code] for code in codes_of_rows[rows[0]].tolist()]
+            # A cell goes on from its sums so far, in the order of its play: so to the same bits.
             before = [self.before.get(cell, (0, np.zeros(len(self.names)))) for cell in cell_ids]
             count, start = (np.array(column) for column in zip(*before, strict=True))
             if (t[rows] != count + np.arange(1, length + 1)[:, None]).any():
@@ -212,6 +226,7 @@ class Digests:
 
     def __init__(self) -> None:
         self._hashes: dict[str, Any] = {}
+        # the last round of each cell, as the next must be later
         self._last: dict[str, int] = {}
 
     def add(self, part: pa.Table) -> None:
@@ -220,6 +235,7 @@ class Digests:
         Raises:
             DamagedRun: the rounds of a cell are not in order.
         """
+        # A number for each pair of lengths, as rows of equal ones are an array of bytes.
         lengths = [_lengths(part[name]) for name in ("x", "observed_g")]
         shape = lengths[0] * (1 + int(lengths[1].max(initial=0))) + lengths[1]
         # a shard's row group may hold cells of several problems
@@ -246,6 +262,7 @@ class Digests:
         """
         digest = self._hashes.get(cell, hashlib.sha256()).copy()
         action, x = (final.get(f"recommended_{name}") for name in ("action", "x"))
+        # a cell that recommends nothing has neither
         if action is not None:
             digest.update(np.array(action, dtype="<i8").tobytes())
         elif x is not None:
@@ -267,6 +284,7 @@ def _as_bytes(part: pa.Table) -> NDArray[np.uint8]:
     columns: list[NDArray[Any]] = [part["t"].to_numpy().astype("<i8")[:, None]]
     if part["action"].null_count == 0:
         columns.append(part["action"].to_numpy().astype("<i8")[:, None])
+    # On finite sets x has no numbers, and is left out at the end.
     for name in ("x", "observed_f", "observed_g"):
         column = pc.list_flatten(part[name]) if pa.types.is_list(part[name].type) else part[name]
         values = np.array(column.to_numpy(), dtype="<f8")

@@ -22,6 +22,7 @@ COMPRESSION: dict[str, Any] = {
     "write_page_checksum": True,
 }
 KINDS = ("rounds", "cells")
+# columns with few different texts, which are written as codes
 DICTIONARY = [
     "cell",
     "problem",
@@ -174,6 +175,7 @@ class TableWriter(pq.ParquetWriter):  # type: ignore[misc]
         if self._ended:
             return
         self._ended = True
+        # The digest cannot cover the file's own end, where it stands; of that it covers the footer.
         if self.is_open:
             self._sink.hash.update(self._footer)
             self.add_key_value_metadata(
@@ -193,6 +195,7 @@ def digest_matches(source: Any, metadata: dict[bytes, bytes]) -> bool:
     left = int(size) if size.isdecimal() else 0
     hasher = hashlib.sha256()
     source.seek(0)
+    # Piece by piece, as a file may be larger than memory.
     while left > 0 and (data := source.read(min(left, 2**20))):
         hasher.update(data)
         left -= len(data)

@@ -58,9 +58,11 @@ def count_shared(parts: Sequence[PublishedCells]) -> tuple[int, int]:
     """Return how many cells several runs hold, and of how many the results differ."""
     ids, counts = np.unique(np.concatenate([part.ids for part in parts]), return_counts=True)
     shared = ids[counts > 1]
+    if not len(shared):
+        return 0, 0
     first: dict[int, dict[str, Any]] = {}
     apart = set()
-    for part in parts if len(shared) else ():
+    for part in parts:
         rows = part.find(shared)
         held = rows != NO_POSITION
         # A column that is newer than the files is null throughout, which says nothing of a result.
@@ -100,11 +102,14 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
     # has the cells.
     manifests = [manifest.without(set()) or manifest for manifest in manifests]
     short_names = [name.rpartition("/")[2].removesuffix(SUFFIX) for name in names]
+    # Runs whose folders have one name are told apart by their addresses.
     if len({*short_names}) < len(names):
         short_names = [*names]
     calls = tuple(call for manifest in manifests for call in manifest.invocations)
     suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
     joined = replace(manifests[0], suite=" + ".join(suites), grids=(), invocations=())
+
+    # In the order of the runs, so that the first keep their names.
     problems: dict[str, Variant] = {}
     holders: dict[str, str] = {}
     spelt: dict[str, Variant] = {}

@@ -81,6 +81,7 @@ class SimulationStore:
         """Whether there is a file; of a bucket, which takes long to say, as of some seconds ago."""
         if self.folder.local:
             return self.folder.exists(file_of(name))
+        # One listing answers for many files, and others simulate meanwhile.
         if monotonic() >= self.list_again_at:
             self.names = {*self.folder.names(SIMULATIONS_FOLDER, ".json")}
             self.list_again_at = monotonic() + REFRESH

@@ -104,6 +104,7 @@ def refuse_edits(problem: str, algorithm: str) -> None:
     Otherwise, results of the old code would carry the hash of the new code.
     """
     for name, module in _find_modules(problem, algorithm).items():
+        # what is not imported yet will be loaded as it is now
         if name not in sys.modules:
             continue
         if _first_seen.setdefault(module.path, module.digest) != module.digest:
@@ -171,6 +172,7 @@ def _find_modules(problem: str, algorithm: str | None) -> dict[str, Module]:
     modules: dict[str, Module] = {}
     for start in starts:
         modules |= _reach(start)
+    # Sorted, as the hash must not depend on which was found first.
     return dict(sorted(modules.items()))
 
 
@@ -189,6 +191,7 @@ def _reach(start: str) -> dict[str, Module]:
     """
     reached: dict[str, Module] = {}
     waiting = [start]
+    # Modules import each other in circles: each is followed once.
     while waiting:
         for name in _with_parents(waiting.pop()):
             if name in reached or not _counts(name, start):
@@ -225,6 +228,7 @@ def _load_module(name: str) -> Module | None:
     is_package = path.name == "__init__.py"
     package = name if is_package else name.rpartition(".")[0]
     digest, imported = _parse(path.read_bytes(), package)
+    # A user's file may import public names, and look up classes in a registry.
     if name.partition(".")[0] != PACKAGE:
         imported = frozenset(module for word in imported for module in _expand_import(word))
     return Module(path, digest, imported)
@@ -266,6 +270,7 @@ def find_code(name: str) -> tuple[Path | None, tuple[Path, ...]]:
     if not package:
         return _find_top(name)
     folders = find_code(package)[1]
+    # Of a package and a module with one name Python takes the package.
     places = [
         place
         for folder in folders
@@ -273,7 +278,8 @@ def find_code(name: str) -> tuple[Path | None, tuple[Path, ...]]:
     ]
     files = [place for place in places if place.is_file()]
     inner = [folder / last for folder in folders if (folder / last).is_dir()]
-    return files[0] if files else None, tuple(inner)
+    file = files[0] if files else None
+    return file, tuple(inner)
 
 
 def _find_top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
@@ -285,9 +291,12 @@ def _find_top(name: str) -> tuple[Path | None, tuple[Path, ...]]:
         spec = None
     if spec is None:
         return None, ()
-    file = Path(spec.origin) if spec.origin is not None and spec.origin.endswith(".py") else None
     folders = tuple(Path(place) for place in spec.submodule_search_locations or ())
-    return file if file is not None and file.is_file() else None, folders
+    # The origin of a compiled, built-in or zipped module is no file of Python.
+    origin = spec.origin or ""
+    if origin.endswith(".py") and Path(origin).is_file():
+        return Path(origin), folders
+    return None, folders
 
 
 @cache
@@ -296,7 +305,9 @@ def _is_installed(top: str) -> bool:
     packages.
     """
     file, folders = find_code(top)
-    places = [*folders, *([file] if file else [])]
+    places = list(folders)
+    if file is not None:
+        places.append(file)
     return any(
         bool({*place.parts} & SITES) or any(place.is_relative_to(root) for root in ROOTS)
         for place in places
@@ -332,6 +343,7 @@ def _describe(tree: ast.Module) -> tuple[list[str], list[ast.Import | ast.Import
         part = waiting.pop()
         if isinstance(part, list):
             parts = [*_select_run(part)]
+            # with its length, so that lists that are nested otherwise give other lines
             lines.append(str(len(parts)))
             waiting += parts
         elif isinstance(part, ast.AST):

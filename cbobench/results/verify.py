@@ -59,8 +59,10 @@ def find_damaged(folder: RunFolder) -> tuple[str, ...]:
     files: dict[str, None] = {}
     for damage in verify(folder).damaged:
         kind, _, name = damage.file.partition("/")
-        for part in KINDS if kind in KINDS else (kind,):
-            files[f"{part}/{name}" if name else part] = None
+        if kind in KINDS:
+            files |= dict.fromkeys(f"{part}/{name}" for part in KINDS)
+        else:
+            files[damage.file] = None
     return tuple(files)
 
 
@@ -78,13 +80,16 @@ def verify(folder: RunFolder) -> Verification:
     tasks = {kind: folder.names(kind) for kind in ("cells", "rounds", *OF_BUNDLES)}
     whole: set[str] = set()
     for task in tasks["cells"]:
+        # Both files are read, whatever the first is like: all damage is to be named.
         is_whole = _check_file(folder, verification, "cells", task)
         has_rounds = task in tasks["rounds"]
         has_whole_rounds = has_rounds and _check_file(folder, verification, "rounds", task)
+        # What is damaged is noted by now, and its cells are not judged.
         if not is_whole or has_rounds != has_whole_rounds:
             continue
         cells = folder.read("cells", task, CHECKED).to_pylist()
         good_cells = {row["cell"]: row for row in cells if row["status"] == "ok"}
+        # Failed cells have no rounds, so that a task of them alone may lack the file.
         if has_rounds:
             why = _find_other_play(folder, task, good_cells)
         else:
@@ -93,11 +98,15 @@ def verify(folder: RunFolder) -> Verification:
             verification.add_damage(f"cells/{task}.parquet", why)
         else:
             whole |= {row["cell"] for row in cells}
+
+    # Rounds without cells, of a worker that was killed, count for nothing but are read, too.
     unpaired = [("rounds", task) for task in tasks["rounds"] if task not in tasks["cells"]]
     of_bundles = [(kind, task) for kind in OF_BUNDLES for task in tasks[kind]]
     for kind, task in (*unpaired, *of_bundles):
         _check_file(folder, verification, kind, task)
     _check_simulations(folder, verification)
+
+    # Of the whole cells only those that were asked for count, where that is known.
     verification.cells = len(whole)
     if manifest is not None:
         verification.expected = len(manifest.cells)
