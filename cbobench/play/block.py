@@ -45,14 +45,17 @@ def start(
         history: see `PlayOptions`; recommendations are asked for after these rounds only.
     """
     pair = cells[0].pair
+    # One object plays all cells: parameters that vary are arrays over them.
     algorithm = params.build_block(
         ALGORITHMS.get(pair.algorithm.name), [cell.pair.algorithm.settings for cell in cells]
     )
     seeds = [cell.seed for cell in cells]
+
     rows = RoundRows(cells, horizon, keep)
     names = (pair.problem.name, pair.algorithm.name)
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
+    # A recommendation counts where its round is recorded, and is not of the given history.
     recommend_after = rows.recorded[rows.recorded > len(history)].tolist()
     options = PlayOptions(
         recommend_after=recommend_after,
@@ -99,40 +102,44 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     metrics = play.metrics
     instances = play.instances
     replicates = play.setting.replicates
+    # Cells advance together, so that each has an equal share of the time.
     seconds = play.seconds / replicates
-    declared = play.algorithm.declared_infeasible
-    hits = play.algorithm.cap_hits
-    fits = play.algorithm.failed_fits
-    positive = play.positive_dual
-    binds = instances.binds
-    failed = getattr(play.channel, "failed", None)
     recommended = _describe_recommendations(play)
     # macOS counts bytes where others count kilobytes
     unit = 2**20 if sys.platform == "darwin" else 2**10
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
     f_star, f_plus = metrics.stars
-    # Metrics become lists column by column, as blocks of short horizons have a thousand cells.
+
+    # Arrays become lists column by column, as blocks of short horizons have a thousand cells.
     numbers = {name: metrics.final[name] for name in METRICS} | {"f_star": f_star, "f_plus": f_plus}
-    names = list(numbers)
-    by_cell = zip(*map(_none_if_nan, numbers.values()), strict=True)
+    columns: dict[str, list[Any]] = {name: _none_if_nan(values) for name, values in numbers.items()}
+    others = {
+        "longest_streak": metrics.longest_streak,
+        "redraws": instances.redraws,
+        "positive_dual": play.positive_dual,
+        "binds": instances.binds,
+        "cap_hits": play.algorithm.cap_hits,
+        "failed_fits": play.algorithm.failed_fits,
+        # of channels that measure configurations or simulate
+        "failed_evaluations": getattr(play.channel, "failed", None),
+    }
+    for name, values in others.items():
+        # not every problem and method has it
+        columns[name] = [None] * replicates if values is None else values.tolist()
+
+    declared = play.algorithm.declared_infeasible
     result = []
-    for s, values in enumerate(by_cell):
-        row: dict[str, Any] = dict(zip(names, values, strict=True))
-        first = int(metrics.first_feasible[s])
+    for s, cell_values in enumerate(zip(*columns.values(), strict=True)):
+        row: dict[str, Any] = dict(zip(columns, cell_values, strict=True))
+        # 0 where no round was feasible
+        first = int(metrics.first_feasible[s]) or None
         row |= {
             "status": "ok",
-            "first_feasible": first if first > 0 else None,
-            "longest_streak": int(metrics.longest_streak[s]),
-            "positive_dual": None if positive is None else float(positive[s]),
-            "binds": None if binds is None else bool(binds[s]),
+            "first_feasible": first,
             "infeasibility_declared": declared is not None and bool(declared[s]),
-            "cap_hits": None if hits is None else int(hits[s]),
-            "failed_fits": None if fits is None else int(fits[s]),
             FITTED: play.algorithm.fits,
             **recommended[s],
             RULE: RECOMMENDATION_RULE,
-            "redraws": int(instances.redraws[s]),
-            "failed_evaluations": None if failed is None else int(failed[s]),
             "feasibility_tolerance": float(play.problem.feasibility_tolerance),
             "seconds": seconds,
             "seconds_per_round": seconds / play.horizon,
@@ -153,11 +160,11 @@ def _describe_recommendations(play: Play) -> list[dict[str, Any]]:
     result = []
     for action, reward, g in zip(actions, f, values[:, 1:], strict=True):
         none = np.isnan(action).all() if actions.ndim == 2 else action == NONE
-        if np.isnan(reward):
-            noise_free = {}
-        else:
-            noise_free = {"recommended_f": float(reward), "recommended_g": g.tolist()}
-        result.append({} if none else {place: action.tolist()} | noise_free)
+        row = {place: action.tolist()}
+        # A recommendation that is not evaluated has no noise-free values.
+        if not np.isnan(reward):
+            row |= {"recommended_f": float(reward), "recommended_g": g.tolist()}
+        result.append({} if none else row)
     return result
 
 
@@ -205,9 +212,10 @@ class RoundRows:
         if len(rounds) == 0:
             return
         rows = rounds - chunk.first
+        place = "action" if chunk.actions.ndim == 2 else "x"
         part: dict[str, NDArray[np.generic]] = {
             "t": rounds,
-            "action" if chunk.actions.ndim == 2 else "x": chunk.actions[rows],
+            place: chunk.actions[rows],
             "observed_f": chunk.observed_f[rows],
             "observed_g": chunk.observed_g[rows],
             "f": chunk.metrics.f[rows],
@@ -235,6 +243,8 @@ class RoundRows:
         self.waiting = 0
         if not parts:
             return self.schema.empty_table()
+
+        # Rounds were added round by round, and are stored cell by cell.
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         rounds = len(joined["t"])
         replicates = len(self.cells)
@@ -244,17 +254,20 @@ class RoundRows:
                 continue
             by_cell = np.ascontiguousarray(values.swapaxes(0, 1))
             nullable = name not in METRICS or METRICS[name].nullable  # observed later, or unknown
-            columns[name] = (
-                _lists(by_cell)
-                if values.ndim == 3
-                else pa.array(by_cell.reshape(-1), from_pandas=nullable)
-            )
+            if values.ndim == 3:
+                columns[name] = _lists(by_cell)
+            else:
+                columns[name] = pa.array(by_cell.reshape(-1), from_pandas=nullable)
+
+        # Texts go by codes, so that each is converted once and not for every row.
         cell_index = np.repeat(np.arange(replicates, dtype=np.int32), rounds)
         for name, texts in _names(self.cells).items():
             columns[name] = pa.DictionaryArray.from_arrays(cell_index, pa.array(texts)).cast(
                 pa.string()
             )
         columns["seed"] = pa.array(np.array([cell.seed for cell in self.cells])[cell_index])
+
+        # What this problem or method does not have is null.
         for name in self.schema.names:
             if name not in columns:
                 columns[name] = pa.nulls(rounds * replicates, self.schema.field(name).type)

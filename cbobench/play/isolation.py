@@ -40,6 +40,7 @@ def isolate_play(*name: Part) -> Iterator[None]:
     bits = np.random.get_bit_generator()  # type: ignore[attr-defined]
     with np.errstate(), warnings.catch_warnings():
         seed = generator(*name, "global")
+        # NumPy's global functions draw from this kind unless a program sets another.
         _set_generator(np.random.MT19937(int(seed.integers(2**32))))
         random.seed(int(seed.integers(2**32)))
         try:

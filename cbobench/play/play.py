@@ -29,7 +29,7 @@ from cbobench.problems.tables.past import FILE, take_past
 from cbobench.rng import Streams, generators
 from cbobench.threads import read_children_seconds
 
-CHUNK = 1000
+CHUNK = 1000  # rounds whose metrics are computed at once
 
 Observer = Callable[[int], None]
 """Takes a round."""
@@ -115,9 +115,10 @@ class Play:
         self.horizon = horizon
         self.problem = problem
         self.algorithm = algorithm
-        self.instances = (
-            draw_instances(problem, problem_key, seeds) if instances is None else instances
-        )
+        if instances is None:
+            instances = draw_instances(problem, problem_key, seeds)
+        self.instances = instances
+
         # The noise is named without the algorithm: all methods meet the same.
         feedback = Streams([("feedback", problem_key, seed) for seed in seeds])
         algorithm_streams = Streams(
@@ -129,6 +130,7 @@ class Play:
             problem, self.instances, horizon, algorithm_streams, under_way["points"]
         )
         self.late = UnderWay(under_way["points"], under_way["as"] == "batch") if parallel else None
+
         # So is the design, which methods that sample paths on a box must know before they begin.
         self.initial: list[Actions] = []
         self.past: list[tuple[Actions, Feedback]] = []
@@ -145,7 +147,9 @@ class Play:
         given = [*self.initial, *(played for played, _ in self.past)]
         if given and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(given, axis=1))
+        # Given rounds follow once the setting is made: they are no design that methods know.
         self.initial += options.history
+
         self.metrics = Recorder(self.instances, horizon)
         asked_after = {*options.recommend_after, horizon}
         self.recommendations = Recommendations(
@@ -197,6 +201,7 @@ class Play:
                 raise CellFailure(f"round {self.round}: {error}") from error
             error.add_note(f"round {self.round}")
             raise
+
         record.check_finite()
         # a program that nobody waits for takes its time along
         spent = max(0.0, read_cpu_seconds() - started)
@@ -208,6 +213,7 @@ class Play:
             first, record.answers, observations, record.arrivals
         )
         metrics = self.metrics.add(record.actions, recommended)
+        # A simulation may wait for what no CPU clock of ours counts.
         self.seconds += max(spent, self.problem.simulated_seconds - simulated)
         duals = record.duals if record.has_duals else None
         return Chunk(
@@ -239,11 +245,13 @@ class Play:
         unsigned, n = (None, 0) if isinstance(allowed, Box) else (actions.view(np.uintp), allowed.n)
         may_have_duals = type(algorithm).duals is not Algorithm.duals
         shows_nothing = isinstance(channel, AdditiveNoise) and channel.shows_nothing
+
         for i in range(len(actions)):
             self.round = t = record.first + i
             preview = None if shows_nothing else channel.before(t)
             if preview is not None:
                 algorithm.see(t, preview)
+
             is_initial = t <= n_initial
             chosen = self.initial[t - 1] if is_initial else algorithm.ask(t)
             if (
@@ -257,6 +265,8 @@ class Play:
                 _check_actions(chosen, allowed, actions)
             for observe in observers:
                 observe(t)
+
+            # The channel may be a user's, too: shapes are compared before NumPy can broadcast them.
             feedback = channel.at(t, chosen)
             if (
                 feedback.f.shape != of_f
@@ -268,10 +278,14 @@ class Play:
             record.lacks_f = record.lacks_f or feedback.lacks_f
             f[i] = feedback.f
             g[i] = feedback.g
+
             # What is told may come later than what is recorded.
             feedback = feedback if late is None else late.after(t, feedback)
             arrivals[i] = feedback.arrivals
-            (algorithm.observe if is_initial else algorithm.tell)(t, chosen, feedback)
+            if is_initial:
+                algorithm.observe(t, chosen, feedback)
+            else:
+                algorithm.tell(t, chosen, feedback)
             dual = algorithm.duals if may_have_duals else None
             if dual is not None:
                 record.add_duals(i, dual)
@@ -309,6 +323,7 @@ class _Record:
     def add_duals(self, i: int, duals: Array) -> None:
         """Take the dual variables after a round. Raises `CellFailure` for another shape."""
         place = self.duals[i]
+        # A quick look first, as `np.shape` takes longer and is rarely needed.
         is_alike = type(duals) is np.ndarray and duals.shape == place.shape
         if not is_alike and np.shape(duals) != place.shape:
             raise CellFailure(f"duals has shape {np.shape(duals)}; it must be {place.shape}")
@@ -317,6 +332,7 @@ class _Record:
 
     def check_finite(self) -> None:
         """Refuse dual variables that are not finite, and observations unless they are late."""
+        # NaN stands for what is not known, or not known yet, which is no fault.
         duals = self.duals
         f = np.where(np.isnan(self.f), 0.0, self.f) if self.lacks_f else self.f
         observations = np.zeros((*duals.shape[:2], 0)) if self.is_late else np.dstack([f, self.g])
@@ -354,6 +370,7 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
     `actions`.
     """
     shape = actions.shape[1:]
+    # Whole numbers may stand for coordinates, other numbers never for an index.
     kinds = "iu" if actions.dtype.kind == "i" else "fiu"
     if (
         not isinstance(chosen, np.ndarray)
@@ -366,6 +383,8 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
             answer = show(chosen)
         noun = "indices" if actions.dtype.kind == "i" else "points"
         raise CellFailure(f"ask gave {answer}; it must give an array of {noun}, shape {shape}")
+
+    # With the right kind and shape, each replicate's action can be looked at.
     if isinstance(allowed, Box):
         inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
         complaint = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"

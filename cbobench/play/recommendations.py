@@ -97,6 +97,7 @@ class Incumbents:
                 arrived.value.tolist(),
                 strict=True,
             ):
+                # Values come in any order: a play waits until all of its own are there.
                 observed = self.waiting.setdefault((s, when), np.full(self.functions, np.nan))
                 observed[function] = value
                 if not np.isnan(observed).any():
@@ -107,7 +108,8 @@ class Incumbents:
 
     def _count_play(self, s: int, action: Actions, values: Array) -> None:
         violation = np.maximum(self.settle(values[1:]), 0.0).sum()
-        for criterion, key in enumerate((-np.inf if violation > 0 else values[0], -violation)):
+        reward = -np.inf if violation > 0 else values[0]
+        for criterion, key in enumerate((reward, -violation)):
             if key > self.best[criterion, s]:
                 self.best[criterion, s] = key
                 self.actions[criterion, s] = action
@@ -115,7 +117,9 @@ class Incumbents:
 
 def _choose(mask: NDArray[np.bool_], actions: Actions, alternatives: Actions) -> Actions:
     """Return actions (..., S[, d]) where the mask (..., S) is true, and alternatives elsewhere."""
-    return np.where(mask if mask.ndim == actions.ndim else mask[..., None], actions, alternatives)
+    if mask.ndim < actions.ndim:
+        mask = mask[..., None]
+    return np.where(mask, actions, alternatives)
 
 
 class Recommendations:
@@ -188,11 +192,14 @@ class Recommendations:
                     "recommend gave None in some rounds and actions in others; it must keep to one"
                 )
             self.modelled = models.pop()
+
         # Of every chunk, asked or not: a later recommendation needs what was observed by then.
         if self.modelled is not True or self.exact.any():
             incumbents = self.incumbents.after(actions, f, g, arrivals)
         if not answers_by_position:
             return noise_free
+
+        # Where feedback is exact, what was measured is better known than what a model answers.
         positions = np.array([*answers_by_position])
         if self.modelled:
             answers = self._check_answers(first, answers_by_position, actions.shape[1:])
@@ -203,6 +210,7 @@ class Recommendations:
         else:
             answers = incumbents[positions]
         noise_free[positions] = self._noiseless(first, positions, answers)
+
         # What is recommended in the end may be worth simulations that what was played is not.
         if first + positions[-1] == max(self.rounds):
             remeasured = self.instances.measure_again(answers[-1])
@@ -237,15 +245,17 @@ class Recommendations:
 
     def _is_none(self, answers: Actions) -> NDArray[np.bool_]:
         """Return which answers (k, S[, d]) are no recommendation, (k, S)."""
-        return np.asarray(
-            np.isnan(answers).all(axis=2) if isinstance(self.allowed, Box) else answers == NONE
-        )
+        if isinstance(self.allowed, Box):
+            return np.asarray(np.isnan(answers).all(axis=2))
+        return np.asarray(answers == NONE)
 
     def _noiseless(self, first: int, positions: NDArray[np.intp], answers: Actions) -> Array:
         """Return values (k, S, 1 + m) of answers (k, S[, d]) to rounds first + positions."""
         none = self._is_none(answers)
+        # Functions need an action where none is recommended; its values are not kept.
         placeholder: Actions = self.allowed.low if isinstance(self.allowed, Box) else np.array(0)
         actions = _choose(none, np.broadcast_to(placeholder, answers.shape), answers)
+        # Where functions move, an answer is worth what it is in its own round.
         if self.instances.changes():
             by_round = [
                 self.instances.values(first + i, actions[k][None])

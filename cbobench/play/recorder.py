@@ -68,10 +68,12 @@ class Recorder:
         played = self.instances.values(first, actions)  # (rounds, S, 1 + m)
         if not np.isfinite(played).all():
             t, s, j = np.argwhere(~np.isfinite(played))[0]
-            fault = f"{'f' if j == 0 else f'g_{j}'} is {played[t, s, j]:g}"
+            noun = "f" if j == 0 else f"g_{j}"
+            fault = f"{noun} is {played[t, s, j]:g}"
             raise CellFailure(
                 f"round {first + t}: {fault} at the action of replicate {s}; it must be finite"
             )
+
         f_star, f_plus = self.instances.stars(first, len(actions))
         f = played[:, :, 0]
         g = played[:, :, 1:]
@@ -84,8 +86,11 @@ class Recorder:
             raise CellFailure(
                 f"round {first + t}: a feasible action beats the stored optimum {f_star[t, s]:.10g}"
             )
+
+        # Metrics of recommendations are NaN where none was asked for.
         if recommended is None:
             recommended = np.full_like(played, np.nan)
+
         # Rewards are played in units of order 1, and from here on in those of tables.
         f = self.reported(f)
         f_star = self.reported(f_star)
@@ -108,6 +113,8 @@ class Recorder:
             moving=self.moving,
             beatable=accuracy == np.inf,
         )
+
+        # A metric of another shape would be broadcast without a word.
         values = {name: running(rounds) for name, running in self.running.items()}
         for name, after in values.items():
             if np.shape(after) != f.shape:
@@ -115,6 +122,7 @@ class Recorder:
                     f"the metric {name} has shape {np.shape(after)}; it must be (rounds, S), "
                     f"here {f.shape}"
                 )
+
         self.final = {name: after[-1] for name, after in values.items()}
         self._streaks(violated)
         self.rounds += len(actions)
@@ -142,6 +150,7 @@ class Recorder:
         self.first_feasible = np.where(self.first_feasible > 0, self.first_feasible, first)
         rounds = np.arange(1, len(violated) + 1)[:, None]
         last_feasible = np.maximum.accumulate(np.where(feasible, rounds, 0), axis=0)
+        # A streak that began in an earlier chunk goes on until the first feasible round.
         running = rounds - last_feasible + np.where(last_feasible == 0, self.streak, 0)
         self.longest_streak = np.maximum(self.longest_streak, running.max(axis=0))
         self.streak = running[-1]

@@ -56,7 +56,9 @@ from cbobench.words import list_names
 
 INSTALL = "install the same on every machine"
 SHIP = f"{INSTALL}, or send this machine's with --ship"
+# where files lie that are no place of a user's error
 OURS = Path(__file__).parents[1]
+# characters that an error may take in a row of the cells
 LONGEST_LINE = 300
 LONGEST_TRACE = 20_000
 
@@ -97,6 +99,7 @@ class Task:
             canonical([self.attempt, *[cell.id for cell in self.cells]]).encode()
         ).hexdigest()[:12]
         names = (self.pair.problem.name, self.pair.algorithm.name)
+        # An import path may be long, and hold signs that no file's name should.
         parts = [re.sub(r"[^\w-]+", "_", name).lstrip("_")[:60] for name in names]
         seeds = [cell.seed for cell in self.cells]
         return f"{parts[0]}.{parts[1]}.{min(seeds)}-{max(seeds)}.{digest}"
@@ -300,12 +303,14 @@ def _begun(task: Task, cells: Sequence[Cell], beat: Heartbeat, before: int = 0) 
     """
     origin = os.getpid()
     names = (task.pair.problem.name, task.pair.algorithm.name)
-    beat.begin(inf if task.timeout is None else task.timeout * len(cells), before * task.horizon)
+    allowed = inf if task.timeout is None else task.timeout * len(cells)
+    beat.begin(allowed, before * task.horizon)
     try:
         with isolate_play(*names, *(cell.seed for cell in cells)):
             yield
     finally:
         beat.rest()
+        # both processes would go on with the same task
         leave_fork(origin)
 
 
@@ -379,13 +384,16 @@ def _play_rounds(
         digests.add(table)
         write_table(table)
 
+    # A fork that a round has made must not write on: looked for at each choice, and at the end.
     for chunk in play.chunks([lambda t: leave_fork(origin), *observers]):
         leave_fork(origin)
         rounds.add(chunk)
+        # A long play does not fit into memory: its rounds go to the file as they come.
         if rounds.full:
             write_waiting()
     if rounds.waiting:
         write_waiting()
+    # The footer, which was made first, says how many.
     if rounds.written != rounds.expected:
         raise RuntimeError(f"{rounds.written} rows were recorded, {rounds.expected} were expected")
     return [
@@ -431,6 +439,7 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, beat: Hear
                 play, rounds = start(problem, [cell], task.horizon, task.keep)
                 beat.play = play
                 ok_rows = _play_rounds(task, play, rounds, cell_tables.append)
+        # whatever a user's code raises is the cell's failure, but for an interrupt
         except BaseException as error:
             reraise_interrupt(error)
             rows.append(failed_row(cell, task, error))
@@ -443,6 +452,7 @@ def _play_one_by_one(problem: Problem, task: Task, folder: RunFolder, beat: Hear
         for table in tables:
             write_table(table)
 
+    # What the play left out of the columns, the file leaves out.
     columns = tables[0].schema if tables else schema("rounds")
     count = sum(table.num_rows for table in tables)
     _publish(folder, "rounds", task, ids, columns, count, write_all)
@@ -490,9 +500,14 @@ def describe_error(error: BaseException) -> tuple[str, str]:
     except BaseException as another:  # the user's code makes its text
         reraise_interrupt(another)
         message = "(its text cannot be shown)"
+    # Our own errors say all in their message; others need their kind and their place.
     text = message
     if not isinstance(error, CbobenchError | TimedOut):
-        text = (f"{kind}: {message}" if message else kind) + _place(error)
+        text = kind
+        if message:
+            text = f"{kind}: {message}"
+        text += _place(error)
+    # A play notes its round; the user's code may have put anything else there.
     notes = getattr(error, "__notes__", ())
     rounds = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
     try:

@@ -77,18 +77,22 @@ class Heartbeat:
         last = time.monotonic()
         while True:
             play = self.play
+            # the present round is not over
             cells = 0 if play is None else max(0, play.round - 1) * play.setting.replicates
             self.report(self.played + cells)
+            # It wakes in time for the limit, and rests a little where the signal does not help.
             if self._ended.wait(min(REPORT_SECONDS, max(self.left, REPORT_SECONDS / 10))):
                 return
             current_time = time.monotonic()
             # a process that was suspended has played nothing meanwhile
             self.left -= min(current_time - last, 2 * REPORT_SECONDS)
             last = current_time
+            # To the main thread, which plays: there alone a signal ends a wait.
             if self.left < 0 and self._is_main:
                 signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        # the play may be over by the time the signal arrives
         if self.left < 0:
             self.rest()
             raise TimedOut(f"timed out after {self.allowed:.0f} s")

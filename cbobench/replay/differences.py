@@ -57,6 +57,7 @@ def read_records(published: PublishedCells, cells: Sequence[str]) -> dict[str, R
     drawn = published.table.filter(pa.array(is_drawn)).to_pylist()
     finals = dict(zip(np.flatnonzero(is_drawn).tolist(), drawn, strict=True))
     final_of = {cell: finals[row] for cell, row in zip(cells, rows.tolist(), strict=True)}
+    # A file may hold many cells, and is read once.
     records = {}
     for task, task_cells in published.by_task(cells).items():
         rounds = _split(pa.concat_tables(task.rounds(cells=task_cells)))
@@ -91,6 +92,7 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
     left_out = NOT_COMPARED
     if is_of_other_rule(published.final):
         left_out = NOT_COMPARED | OF_RECOMMENDATION
+    # What was played is told before what follows from it.
     text = (
         _compare_rounds(published.rounds, played.rounds, left_out)
         or _compare_improvements(published.improvements, played.improvements)
@@ -112,6 +114,8 @@ def _compare_rounds(published: pa.Table, played: pa.Table, left_out: Collection[
     played = played.filter(pa.array(np.isin(played_t, [*t, played_t[-1]])))
     if played["t"].to_pylist() != t:
         return "its stored rounds are others"
+
+    # Columns that are equal as a whole need no look at their values.
     first = len(t)
     text = ""
     for name in published.column_names:
@@ -135,6 +139,7 @@ def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
     stored = _list_improvements(published)
     expected = _list_improvements(played)
     for t in sorted(stored.keys() | expected.keys()):
+        # None where it fell in one play alone
         if stored.get(t) != expected.get(t):
             difference = describe(_symbol(IMPROVED), expected.get(t), stored.get(t))
             return f"improvements from round {t:,} on: {difference}"
@@ -142,6 +147,7 @@ def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
 
 
 def _list_improvements(table: pa.Table) -> dict[int, float]:
+    # What is stored may hold other rounds, too, in which simple regret does not fall.
     of_one_cell = pa.array(np.zeros(len(table), dtype=np.int64))
     steps = find_improvements(table.append_column("row", of_one_cell))
     return dict(zip(steps["t"].to_pylist(), steps[IMPROVED].to_pylist(), strict=True))

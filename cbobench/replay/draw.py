@@ -45,6 +45,7 @@ class Source:
     def list_cells(self) -> Iterator[PublishedCell]:
         """Yield the cells that were played to their end."""
         published = self.published
+        # long texts, which say nothing that a cell is drawn or judged by
         table = published.table.drop_columns(["spec", "traceback"]).to_pylist()
         for pair_cells in self.manifest.cells.by_pair:
             rows = published.find(pair_cells.ids)
@@ -75,6 +76,7 @@ def open_sources(runs: Iterable[str]) -> tuple[list[Source], list[str]]:
     """
     sources: list[Source] = []
     errors: list[CbobenchError] = []
+    # One that cannot be read must not keep the others from being checked.
     for run in runs:
         try:
             sources.append(Source.open(run))
@@ -94,6 +96,7 @@ def draw(cells: Sequence[PublishedCell], count: int, seed: int) -> list[Publishe
     results = hashlib.sha256()
     for published in ordered:
         results.update(repr(published.row).encode())
+    # The results are part of the name of the random stream: they come before the draw.
     order = generator("replay", seed, results.hexdigest()).permutation(len(ordered))
     return [ordered[i] for i in sorted(order[:count].tolist())]
 
@@ -109,6 +112,7 @@ def find_other_player(origin: Origin) -> str:
             return f"played with {library}; here: {here}"
     if origin.arithmetic != arithmetic_kind():
         return f"played by the arithmetic {origin.arithmetic}; here: {arithmetic_kind()}"
+    # Other libraries give the same bits on every CPU that can be held to the arithmetic.
     if OF_THE_CPU in origin.libraries and origin.cpu != cpu_kind():
         return f"played with PyTorch on another kind of CPU, {origin.cpu}; here: {cpu_kind()}"
     return ""

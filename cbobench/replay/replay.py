@@ -103,14 +103,20 @@ def replay(
         raise Misuse(f"--replay is {show(count)}; it must be a whole number of at least 1")
     if seed is not None and not 0 <= seed < SEEDS:
         raise Misuse(f"--seed is {show(seed)}; it must be a whole number from 0 to {SEEDS - 1}")
+
+    # All cells come into one draw: a larger run has more of them drawn.
     sources, unread = open_sources(runs)
     cells = [cell for source in sources for cell in source.list_cells()]
     if not cells:
         raise Misuse("no cell can be drawn: none was played to its end")
+
+    # Who publishes must not foresee which cells are played again.
     seed = secrets.randbelow(SEEDS) if seed is None else seed
     drawn = draw(cells, count, seed)
     on_draw(drawn)
-    outcomes = _check_cells(drawn, Stage() if stage is None else stage)
+    if stage is None:
+        stage = Stage()
+    outcomes = _check_cells(drawn, stage)
     return Replay(seed, len(cells), outcomes, tuple(unread))
 
 
@@ -118,6 +124,7 @@ def _check_cells(drawn: Sequence[PublishedCell], stage: Stage) -> tuple[Outcome,
     """Return what becomes of drawn cells; those of a run, a pair and a horizon are played
     together.
     """
+    # What can be told without a play comes first.
     outcomes: dict[int, Outcome] = {}
     groups: dict[tuple[Hashable, ...], list[int]] = {}
     for i, published in enumerate(drawn):
@@ -129,6 +136,7 @@ def _check_cells(drawn: Sequence[PublishedCell], stage: Stage) -> tuple[Outcome,
         else:
             group = id(published.source), cell.pair.key, cell.horizon
             groups.setdefault(group, []).append(i)
+    # In one block, as cells in lock step take a fraction of the time.
     for places in groups.values():
         played = _check_group([drawn[i] for i in places], stage)
         outcomes |= dict(zip(places, played, strict=True))
@@ -139,10 +147,12 @@ def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
     """Return what becomes of cells of one run, pair and horizon."""
     pair = group[0].cell.pair
     try:
+        # what is missing here says nothing of the results
         problem = stage.prepare(pair)
     except CbobenchError as error:
         text = printable(f"{pair.label}: {describe_reason(error)}")
         return [Outcome(published, "not checked", text) for published in group]
+    # It was built of the same parameters, but may be described otherwise.
     if text := printable(stage.find_difference(pair.problem)):
         return [Outcome(published, "differs", text) for published in group]
     try:
@@ -152,10 +162,13 @@ def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
 
 
 def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcome]:
+    # A task as a worker gets it, whose code nobody compares here.
     source = group[0].source
     cells = tuple(published.cell for published in group)
     records = read_records(source.published, [cell.id for cell in cells])
     task = Task(cells, source.manifest.keep, source="replay", libraries="replay")
+
+    # Played into a folder and read from there: both sides come by the same way.
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(place)
         with default_warnings(), captured_output():
@@ -163,8 +176,10 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
         played = read_published(folder, None)
         rows = played.table.select(["cell", "status", "error"]).to_pylist()
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
+        # what has failed has no rounds to compare
         completed = [cell.id for cell in cells if cell.id not in errors]
         plays = read_records(played, completed)
+
     outcomes = []
     for published in group:
         cell = published.cell.id
@@ -172,10 +187,11 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
             outcomes.append(_judge_failure(published, errors[cell]))
             continue
         text = find_difference(cell, records[cell], plays[cell])
+        state: State = "differs" if text else "equal"
         outcomes.append(
             Outcome(
                 published,
-                state="differs" if text else "equal",
+                state=state,
                 text=printable(text),
                 other_rule=is_of_other_rule(records[cell].final),
             )
@@ -197,10 +213,10 @@ def describe_draw(drawn: Sequence[PublishedCell]) -> str:
     seeds: dict[str, list[int]] = {}
     for published in drawn:
         seeds.setdefault(printable(published.cell.pair.label), []).append(published.cell.seed)
-    names = [
-        f"{label} seed{'s' if len(numbers) > 1 else ''} {' '.join(map(str, sorted(numbers)))}"
-        for label, numbers in sorted(seeds.items())
-    ]
+    names = []
+    for label, numbers in sorted(seeds.items()):
+        noun = "seeds" if len(numbers) > 1 else "seed"
+        names.append(f"{label} {noun} {' '.join(map(str, sorted(numbers)))}")
     return f"{count_noun(len(drawn), 'cell')} to play again: {', '.join(names)}"
 
 
@@ -220,6 +236,7 @@ def describe_replay(replay: Replay) -> list[str]:
         if outcome.state == "differs"
     ]
     lines += [f"  cannot be read: {line}" for line in replay.unread]
+    # Many cells share a reason, which is told once.
     reasons = Counter(outcome.text for outcome in replay.outcomes if outcome.state == "not checked")
     lines += [
         f"  not checked: {count_noun(count, 'cell')}: {reason}" for reason, count in reasons.items()

@@ -19,6 +19,7 @@ from cbobench.suite.text import Entry, build_problems
 from cbobench.suite.variants import INITIAL, PARALLEL, Variant, canonical, flatten_values
 from cbobench.suite.yamlio import SourceLine
 
+# stands for a suite's file in messages, from which `describe_reason` cuts it
 REPLAYED = SourceLine(Path("replay"))
 
 
@@ -55,6 +56,7 @@ class Stage:
         An older run may say nothing.
         """
         _, current = self._problems[variant.key]
+        # no part of the key by which the two are the same problem
         for name in ("inputs", "objective"):
             said = getattr(variant, name)
             here = getattr(current, name)
@@ -67,6 +69,7 @@ class Stage:
 
     def _build(self, variant: Variant) -> tuple[Problem, Variant]:
         self._refuse_import(PROBLEMS, variant.name)
+        # An entry as a suite would have it, without axes to vary: it gives one problem.
         entry = Entry(
             name=variant.name,
             axes={name: [value] for name, value in variant.settings.items()},
@@ -84,6 +87,7 @@ class Stage:
         self._refuse_import(ALGORITHMS, variant.name)
         cls = ALGORITHMS.get(variant.name, imports=self.imports, beside=[Path()])
         values = params.identity(cls, params.resolve(cls, variant.settings))
+        # what the suite adds, which is no parameter of the class, but of the variant's key
         values |= {key: variant.values[key] for key in (INITIAL, PARALLEL) if key in variant.values}
         current = Variant(
             name=variant.name,
@@ -114,6 +118,7 @@ def find_contradiction(pair: Pair) -> str:
     The parameters that name a variant are among those that build it, and so are the numbers that
     fix the result; a text may stand there for a file, whose hash fixes the result.
     """
+    # Readers see the name and the identity, and a play is made of the settings alone.
     for variant in (pair.problem, pair.algorithm):
         built = flatten_values(variant.settings)
         numbers = {

@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
@@ -167,7 +167,14 @@ def _merge(folder: RunFolder, shard: _Shard) -> None:
         metadata = make_footer(kind, name, cells[kind], rows[kind])
         complete = all(member.complete for member in shard.members)
         columns = rounds_schema(complete) if kind == "rounds" else schema(kind)
-        parts = _read_parts(folder, kind, shard)
+        cells_of = attrgetter("ok_cells" if kind == "rounds" else "cells")
+        # A task whose cells all failed may have no file of rounds.
+        parts = (
+            part.cast(schema(kind))  # cells are read as codes, and written as text
+            for member in shard.members
+            if cells_of(member)
+            for part in folder.row_groups(kind, member.task, cells=cells_of(member))
+        )
         folder.publish(
             f"{kind}/{name}.parquet", partial(_write, columns, metadata, parts, rows[kind])
         )
@@ -176,17 +183,6 @@ def _merge(folder: RunFolder, shard: _Shard) -> None:
         # Read back before the merged files go: an upload that broke off must not cost them.
         folder.footer(kind, name)
     folder.remove_tasks(names)
-
-
-def _read_parts(folder: RunFolder, kind: str, shard: _Shard) -> Iterator[pa.Table]:
-    """Yield the rows of a kind that a shard takes from its members."""
-    for member in shard.members:
-        cells = member.ok_cells if kind == "rounds" else member.cells
-        # A task whose cells all failed may have no file of rounds.
-        if cells:
-            for part in folder.row_groups(kind, member.task, cells=cells):
-                # cells are read as codes, and written as text
-                yield part.cast(schema(kind))
 
 
 def _write(

@@ -329,13 +329,12 @@ def _absolute_paths(manifest: Manifest) -> Iterable[str]:
     name.
     """
     variants = [*manifest.variants("problems").values(), *manifest.variants("algorithms").values()]
-    parameters = [
-        (v.name, name, value)
-        for v in variants
-        for part in (v.settings, v.values)
+    # A set, as settings and values may both hold it.
+    paths = {
+        f"{variant.name}: {name} {value}"
+        for variant in variants
+        for part in (variant.settings, variant.values)
         for name, value in part.items()
-    ]
-    texts = [(owner, name, value) for owner, name, value in parameters if isinstance(value, str)]
-    return sorted(
-        {f"{owner}: {name} {value}" for owner, name, value in texts if ABSOLUTE.match(value)}
-    )
+        if isinstance(value, str) and ABSOLUTE.match(value)
+    }
+    return sorted(paths)

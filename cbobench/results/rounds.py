@@ -128,10 +128,13 @@ def _printable_texts(texts: pa.StringArray, name: str) -> pa.StringArray:
     # One quick look spares most columns the way through Python.
     if not pc.any(pc.match_substring_regex(texts, SUSPECT)).as_py():
         return texts
-    lines = [None if text is None else text.split("\n") for text in texts.to_pylist()]
-    if name not in OF_SEVERAL_LINES:
-        lines = [None if parts is None else ["\n".join(parts)] for parts in lines]
-    escaped = [None if parts is None else "\n".join(map(printable, parts)) for parts in lines]
+    escaped = []
+    for text in texts.to_pylist():
+        if text is not None and name in OF_SEVERAL_LINES:
+            text = "\n".join(map(printable, text.split("\n")))
+        elif text is not None:
+            text = printable(text)
+        escaped.append(text)
     return pa.array(escaped, pa.string())
 
 

@@ -103,6 +103,7 @@ def cells_to_play(
         The cells by pair; (n,) how often those of each pair were played before, or None where
         nothing is published; how many of the others are stale.
     """
+    # In a new folder no code need be compared.
     if not len(published):
         return list(grid.cells.by_pair), None, 0
     freshness = Freshness()
@@ -110,6 +111,7 @@ def cells_to_play(
     attempts = []
     stale = 0
     for pair_cells in grid.cells.by_pair:
+        # An unpublished cell has the row -1: what the last row says of it is not used.
         rows = published.find(pair_cells.ids)
         is_published = rows != NO_POSITION
         is_stale = is_published & published.has_origin(
@@ -119,6 +121,8 @@ def cells_to_play(
             is_stale & ("stale" in replay)
         )
         is_waiting = ~is_published | is_replayed
+
+        # Stale cells that stay are only counted, for a note.
         stale += int((is_stale & ~is_waiting).sum())
         by_pair.append(pair_cells.only(is_waiting))
         attempts.append(np.where(is_published, published.attempt[rows], 0)[is_waiting])

@@ -127,6 +127,7 @@ def prepare_apart(plan: Plan) -> dict[str, Problem]:
     Raises:
         CbobenchError: they cannot be prepared.
     """
+    # By whose code the problems import: what one changes in its process must not reach others.
     waiting: dict[Company, Asked] = {}
     for pair in (pair_cells.pair for pair_cells in plan.tasks.by_pair):
         problem = pair.problem
@@ -134,6 +135,8 @@ def prepare_apart(plan: Plan) -> dict[str, Problem]:
         if not (company.may_fork and is_as_requested()):
             group = waiting.setdefault(find_company(problem.name), {})
             group[problem.title] = problem.name, problem.settings
+
+    # What such a process prepared replaces what this one has prepared under the same title.
     problems = dict(plan.suite.problems)
     for asked in waiting.values():
         child = spawn(f"{__name__}:serve_problems", serve_problems, fresh=True)

@@ -287,6 +287,7 @@ class ProcessExecutor:
             try:
                 message = worker.child.link.recv()
             except (EOFError, OSError):
+                # the link breaks when the worker has ended, and its task with it
                 how = describe_end(self._end(worker))
                 if worker.task is not None:
                     yield worker.task, WorkerCrashed(how)
@@ -304,6 +305,8 @@ class ProcessExecutor:
                     worker.idle_since = time.monotonic()
                     assert task is not None
                     yield task, answer
+
+        # A worker whose company has nothing more to play keeps memory from the others.
         for worker in [*self.workers]:
             if worker.task is None and time.monotonic() - worker.idle_since > IDLE_SECONDS:
                 self._end(worker)

@@ -73,6 +73,7 @@ def collect_code(pairs: Iterable[tuple[str, str]], ship: bool) -> Code:
     Raises:
         Misuse: it cannot be sent, because it lies in an archive.
     """
+    # Top-level modules: what lies in a package is found with it.
     needed: set[str] = set()
     for names in pairs:
         modules = closure(*names).keys()
@@ -84,6 +85,8 @@ def collect_code(pairs: Iterable[tuple[str, str]], ship: bool) -> Code:
                     "machine"
                 )
         needed |= {module.partition(".")[0] for module in modules}
+
+    # Workers have a cbobench of their own, unless this one is sent.
     needed = needed | {PACKAGE} if ship else needed - {PACKAGE}
     files_and_folders = map(find_code, needed)
     places = {place for file, folders in files_and_folders for place in folders or (file,) if place}

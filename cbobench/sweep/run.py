@@ -184,6 +184,7 @@ def run(
             if on_receipt is not None:
                 on_receipt(receipt)
 
+    # The record says how to play it again; a suite that is no file has no such command.
     command = [] if isinstance(call.suite, Mapping) else ["cbobench", "run", str(call.suite)]
     for name in ("out", "seeds", "horizon", "only", "data") if command else ():
         value = getattr(call, name)
