@@ -273,10 +273,8 @@ class ConstrainedEI(ScoreAlgorithm):
             self.classes = model.classes[:, 1:]
             self.silent = are_silent(model.observed[:, 1:])
             # Without noise, what was seen to be feasible is: a class says no more than that.
-            if self.box is None:
-                passed = self.passed_mask
-            else:
-                passed = (model.observed[:, 1:] <= 0).all(axis=1)
+            were_passed = (model.observed[:, 1:] <= 0).all(axis=1)
+            passed = self.passed_mask if self.box is None else were_passed
             is_class = self.classes.any(axis=1) & self.noise_free
             likely = np.where(is_class[:, None] & passed, 0.0, likely)
 

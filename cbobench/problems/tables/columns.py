@@ -97,10 +97,10 @@ def numbers(
 
     # A column that was read as text may hold numbers alone.
     columns = {}
-    for name, column in frame.items():
-        if not is_numeric(column):
-            column = pd.to_numeric(column.astype(str), errors="coerce")
-        columns[name] = column
+    for label, series in frame.items():
+        columns[label] = series
+        if not is_numeric(series):
+            columns[label] = pd.to_numeric(series.astype(str), errors="coerce")
     read = pd.DataFrame(columns)
     values = read.to_numpy(dtype=float, na_value=np.nan)
 
