@@ -113,7 +113,9 @@ def _names_beyond(numpy: str) -> tuple[str, ...]:
     version = [int(part) for part in re.findall(r"\d+", numpy)[:2]] or BEYOND_FROM
     if version >= BEYOND_FROM:
         return BEYOND
-    return (*BEYOND_BEFORE, *BEYOND[-1:]) if version >= [2, 3] else BEYOND_BEFORE
+    if version >= [2, 3]:
+        return (*BEYOND_BEFORE, *BEYOND[-1:])
+    return BEYOND_BEFORE
 
 
 def _numpy_version() -> str:

@@ -172,7 +172,9 @@ def one_line(error: BaseException) -> str:
     except BaseException as another:  # a user's error may fail to print
         reraise_stop(another)
         return f"{kind} (its message cannot be read)"
-    return printable(mask_secrets(f"{kind}: {lines[0][:LONGEST]}")) if lines else kind
+    if lines:
+        return printable(mask_secrets(f"{kind}: {lines[0][:LONGEST]}"))
+    return kind
 
 
 def words_of(noun: str, value: Any) -> list[str]:

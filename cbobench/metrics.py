@@ -102,15 +102,15 @@ class Metric:
     @property
     def sign(self) -> int:
         """1 where higher values are better, -1 where lower ones are."""
-        return 1 if self.better == "higher" else -1
+        if self.better == "higher":
+            return 1
+        return -1
 
     def label_of(self, average: bool) -> str:
         """Return the label of the metric, or of its time average."""
-        return (
-            self.label.replace("Cumulative", "Average").replace("cumulative", "average")
-            if average
-            else self.label
-        )
+        if average:
+            return self.label.replace("Cumulative", "Average").replace("cumulative", "average")
+        return self.label
 
 
 def total(step: Callable[[Rounds], Array]) -> Callable[[], Running]:
@@ -164,7 +164,9 @@ def _simple_value() -> Running:
 def _short_of(rounds: Rounds, f: Array) -> Array:
     """f_star - f; at least 0 if f_star may be beaten, because a target is then reached."""
     gap = np.asarray(rounds.f_star - f)
-    return np.maximum(gap, 0.0) if rounds.beatable else gap
+    if rounds.beatable:
+        return np.maximum(gap, 0.0)
+    return gap
 
 
 def _simple_regret() -> Running:

@@ -183,7 +183,9 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _default(f: Field[Any]) -> Any:
-    return f.default_factory() if f.default_factory is not MISSING else f.default
+    if f.default_factory is not MISSING:
+        return f.default_factory()
+    return f.default
 
 
 def params_of(cls: type) -> list[Param]:
@@ -229,7 +231,9 @@ def describe(annotation: Any, bounds: str = "") -> str:
         type(None): "null",
     }
     name = str(names.get(annotation, getattr(annotation, "__name__", str(annotation))))
-    return f"{name} {bounds}" if bounds and annotation in (float, int) else name
+    if bounds and annotation in (float, int):
+        return f"{name} {bounds}"
+    return name
 
 
 def _choices(annotation: Any) -> list[str]:
@@ -243,7 +247,9 @@ def plain(value: Any) -> Any:
     """Convert mappings and lists, however deep, to those of Python itself."""
     if isinstance(value, Mapping):
         return {key: plain(element) for key, element in value.items()}
-    return [plain(element) for element in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [plain(element) for element in value]
+    return value
 
 
 def _coerce(value: Any, annotation: Any) -> tuple[bool, Any]:
@@ -315,9 +321,10 @@ def resolve(cls: type, settings: Mapping[str, Any]) -> dict[str, Any]:
             continue
         fits, value = _coerce(settings[name], hints[f.name])
         if not fits:
-            swept = (
-                ", or {sweep: [values]} in a suite" if isinstance(settings[name], Mapping) else ""
-            )
+            if isinstance(settings[name], Mapping):
+                swept = ", or {sweep: [values]} in a suite"
+            else:
+                swept = ""
             close = nearest(value, _choices(hints[f.name])) if isinstance(value, str) else None
             suggestion = f"did you mean {close!r}?; " if close else ""
             raise Misuse(

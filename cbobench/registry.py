@@ -204,12 +204,16 @@ def _find_entries(group: str, path: tuple[str, ...]) -> EntryPoints:
 def find_stranger(path: str) -> str:
     """Return the top-level module of an import path, or of a module; "" for ours."""
     top = path.replace(":", ".").partition(".")[0]
-    return "" if top == PACKAGE else top
+    if top == PACKAGE:
+        return ""
+    return top
 
 
 def package_of(entry: EntryPoint) -> str:
     """Return the name of the package that states an entry point."""
-    return str(entry.dist.name) if entry.dist is not None else "that states it"
+    if entry.dist is not None:
+        return str(entry.dist.name)
+    return "that states it"
 
 
 def registry_of(
@@ -386,7 +390,9 @@ def _locate_module(folder: Path, top: str) -> Path | None:
     for file in (folder / f"{top}.py", inner / "__init__.py"):
         if file.is_file():
             return file.resolve()
-    return inner.resolve() if any(inner.glob("*.py")) or any(inner.glob("*/*.py")) else None
+    if any(inner.glob("*.py")) or any(inner.glob("*/*.py")):
+        return inner.resolve()
+    return None
 
 
 def _missing_module(module: str, location: str, folders: Sequence[Path]) -> Misuse:

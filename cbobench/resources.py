@@ -14,7 +14,9 @@ PACKAGE = Path(__file__).parent
 def folder(name: str) -> Path:
     """The folder of shipped "suites" or "analysis"."""
     inside = PACKAGE / f"_{name}"
-    return inside if inside.is_dir() else PACKAGE.parent / name
+    if inside.is_dir():
+        return inside
+    return PACKAGE.parent / name
 
 
 def suites() -> dict[str, Path]:

@@ -143,5 +143,7 @@ def address_space_limit() -> float:
     """Return the kB of address space that this process may have (`ulimit -v`), as a rule inf."""
     with suppress(AttributeError):  # there are systems without limits
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        return inf if limit == resource.RLIM_INFINITY else limit / 1024
+        if limit == resource.RLIM_INFINITY:
+            return inf
+        return limit / 1024
     return inf

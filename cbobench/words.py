@@ -46,11 +46,15 @@ def _form(char: str) -> str:
         return FORMS[char]
     kind, _, letter = unicodedata.name(char, "").partition(" LETTER ")
     if kind in ("GREEK SMALL", "GREEK CAPITAL") and letter.isalpha():
-        return letter.lower() if kind == "GREEK SMALL" else letter.capitalize()
+        if kind == "GREEK SMALL":
+            return letter.lower()
+        return letter.capitalize()
     plain = unicodedata.normalize("NFKD", char)
     if plain != char:
         return in_ascii("".join(part for part in plain if not unicodedata.combining(part)))
-    return "" if unicodedata.combining(char) else "?"
+    if unicodedata.combining(char):
+        return ""
+    return "?"
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
@@ -79,13 +83,17 @@ def list_names(names: Iterable[str], most: int = 6, between: str = ", ") -> str:
     """
     listed = list(names)
     text = between.join(listed[:most])
-    return f"{text} and {len(listed) - most:,} more" if len(listed) > most else text
+    if len(listed) > most:
+        return f"{text} and {len(listed) - most:,} more"
+    return text
 
 
 def join_words(names: Iterable[str]) -> str:
     """Return names as a sentence lists them: optuna; optuna and torch; optuna, torch and pymoo."""
     *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+    if first:
+        return f"{', '.join(first)} and {last}"
+    return last
 
 
 def part_of(number: int, total: int, noun: str) -> str:

@@ -172,7 +172,8 @@ def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
     names = ("actions", "observed_f", "observed_g", "duals")
-    asked, left_alone = trial.recommending_reference.arrays, trial.reference.arrays
+    asked = trial.recommending_reference.arrays
+    left_alone = trial.reference.arrays
     apart = difference(
         {name: asked[name] for name in names if name in asked},
         {name: left_alone[name] for name in names if name in left_alone},
@@ -248,7 +249,8 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
                 count += event in ("call", "c_call")
 
             # A profiler that is on, of a debugger or of coverage, is put back afterwards.
-            outer, held = sys.getprofile(), tracemalloc.get_traced_memory()[0]
+            outer = sys.getprofile()
+            held = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             sys.setprofile(profile)
             try:
@@ -289,7 +291,8 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
             f"{cls.__name__} peeks: with reference = True it is shown f and g without noise",
             'remove reference; a yardstick says knows = ("f and g",)',
         )
-    first, told = trial.reference.arrays["actions"], trial.reference.told
+    first = trial.reference.arrays["actions"]
+    told = trial.reference.told
     if told is None:
         return
     with _poison_problem(trial.problem), seed_global_generators(1):

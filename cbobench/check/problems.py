@@ -118,7 +118,8 @@ def optimum_as_derived(draws: Draws) -> Iterator[Finding]:
 def finite_values(draws: Draws) -> Iterator[Finding]:
     """f and g are finite everywhere, as far as a sample shows."""
     with np.errstate(all="ignore"):
-        drawn, count = draws.draw(), 256
+        drawn = draws.draw()
+        count = 256
         if not getattr(drawn, "exact", True):
             return  # only observations are known
         actions = draws.draw_actions(count, len(SEEDS))
@@ -166,7 +167,8 @@ def _optimum_misstated(draws: Draws) -> Iterator[Finding]:
 
 def _optimum_beaten(draws: Draws) -> Iterator[Finding]:
     """Find a feasible action, by a search, that beats the stored optimum."""
-    drawn, actions = draws.draw((0,)), draws.problem.actions
+    drawn = draws.draw((0,))
+    actions = draws.problem.actions
     star = float(drawn.stars(1, 1)[0][0, 0])
     if np.isnan(star) or not np.isfinite(drawn.accuracy):
         return  # it is not known, or a target

@@ -188,22 +188,19 @@ def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: Da
 def format_verdict(verdict: Verdict) -> str:
     """Return a verdict for a reader; "" for a law that was not tested."""
     word = "ok" if verdict.finding is None else "FAIL"
-    return (
-        ""
-        if verdict.skipped
-        else f"  {word:4}  {verdict.law.ljust(WIDTH)}  {verdict.finding or ''}".rstrip()
-    )
+    if verdict.skipped:
+        return ""
+    return f"  {word:4}  {verdict.law.ljust(WIDTH)}  {verdict.finding or ''}".rstrip()
 
 
 def summarise(verdicts: Sequence[Verdict]) -> str:
     """Return how many laws are broken, and which were not tested."""
     left = [verdict.law for verdict in verdicts if verdict.skipped]
     broken = sum(verdict.finding is not None for verdict in verdicts)
-    word = (
-        f"{count_noun(broken, 'law')} of {len(verdicts)} broken"
-        if broken
-        else f"all {len(verdicts)} laws hold"
-    )
+    if broken:
+        word = f"{count_noun(broken, 'law')} of {len(verdicts)} broken"
+    else:
+        word = f"all {len(verdicts)} laws hold"
     return "\n".join(
         [*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word]
     )

@@ -53,7 +53,9 @@ class Finding:
     fix: str = ""
 
     def __str__(self) -> str:
-        return f"{self.evidence}; {self.fix}" if self.fix else self.evidence
+        if self.fix:
+            return f"{self.evidence}; {self.fix}"
+        return self.evidence
 
 
 class Broken(CbobenchError):
@@ -101,7 +103,8 @@ class Trial:
             Broken: any error.
         """
         names = (self.problem, self.place, self.algorithm(), self.name)
-        play, told = Play(*names, SEEDS, self.horizon), None
+        play = Play(*names, SEEDS, self.horizon)
+        told = None
         # What is shown on a box is a function, and numbers cannot replace it.
         shows = "full information of the constraints" in self.problem.offers()
         if not (self.cls.reference or (shows and self.place == "a box")):
@@ -178,7 +181,8 @@ def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
     last bit.
     """
     for name in dict.fromkeys([*left, *right]):
-        left_values, right_values = left.get(name), right.get(name)
+        left_values = left.get(name)
+        right_values = right.get(name)
         if left_values is None or right_values is None or left_values.shape != right_values.shape:
             return f"{name} (there in one of them only)"
         # A NaN counts as equal to a NaN.
@@ -187,7 +191,9 @@ def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
         )
         if not same.all():
             since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"
-            return name if name.startswith("self.") else name.replace("_", " ") + since
+            if name.startswith("self."):
+                return name
+            return name.replace("_", " ") + since
     return ""
 
 
@@ -265,7 +271,9 @@ class Tape:
             function = self.inner.before(t)
             self.constraint_values.append(None if function is None else function(None))
         values = self.constraint_values[t - 1]
-        return None if values is None else lambda points: values.copy()
+        if values is None:
+            return None
+        return lambda points: values.copy()
 
     def at(self, t: int, actions: Actions) -> Feedback:
         if self.inner is not None:
@@ -300,7 +308,8 @@ def record(play: Play) -> tuple[Setting, Tape]:
     arrays = {name: a for name, a in vars(setting).items() if isinstance(a, np.ndarray)}
     tape = Tape(play.channel, facts={name: a.copy() for name, a in arrays.items()})
     table = None if setting.slopes is None else Table(setting.slopes)
-    play.channel, play.setting = tape, replace(setting, slopes=table)
+    play.channel = tape
+    play.setting = replace(setting, slopes=table)
     return play.setting, tape
 
 

@@ -34,7 +34,9 @@ def _registry(kind: str) -> Registry:
     from cbobench.algorithms import ALGORITHMS
     from cbobench.problems import PROBLEMS
 
-    return PROBLEMS if kind == "problems" else ALGORITHMS
+    if kind == "problems":
+        return PROBLEMS
+    return ALGORITHMS
 
 
 def _catalogue(kind: str) -> list[dict[str, Any]]:

@@ -51,7 +51,9 @@ def do_status(options: argparse.Namespace, command_line: list[str]) -> int:
         lines += [f"  {when}: {hint}" for hint in hints]
         # Whoever made the folder chose its texts: all lines are made printable at once.
         print("\n".join(map(printable, lines)))
-    return 0 if now.is_complete else 1
+    if now.is_complete:
+        return 0
+    return 1
 
 
 def _describe_origins(state: Status, imports: bool) -> list[str]:
@@ -218,4 +220,6 @@ def _resume_command(command: list[str], folder: RunFolder, suite: str) -> list[s
     out = options.out
     if folder.local and Path(out or f"runs/{suite}").absolute() != Path(folder.uri):
         out = folder.uri
-    return [*arguments, "--out", out] if out else arguments
+    if out:
+        return [*arguments, "--out", out]
+    return arguments

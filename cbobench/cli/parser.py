@@ -33,11 +33,10 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            noun = (
-                action.option_strings[0]
-                if action.option_strings
-                else str(action.metavar or action.dest).lower()
-            )
+            if action.option_strings:
+                noun = action.option_strings[0]
+            else:
+                noun = str(action.metavar or action.dest).lower()
             raise unknown(noun, value, action.choices)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
@@ -106,7 +105,9 @@ def whole_number(text: str) -> int:
 
 def horizon(text: str) -> int | str:
     """A number of rounds, or all."""
-    return text if text == "all" else whole_number(text)
+    if text == "all":
+        return text
+    return whole_number(text)
 
 
 def number(text: str) -> float:

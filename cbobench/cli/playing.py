@@ -129,7 +129,9 @@ def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str)
         tell(
             f"stopped: {good:,} of {cells} done{failed_note}; to go on: {resume_command}",
         )
-        return 1 if plan.call.fail_fast and outcome.failed else 130
+        if plan.call.fail_fast and outcome.failed:
+            return 1
+        return 130
     from cbobench.report.compare import compare
     from cbobench.report.load import Run
     from cbobench.report.selection import Selection

@@ -57,7 +57,9 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
         tell(line)
     if comparison.worse or comparison.nothing or left_out:
         return 1
-    return UNDECIDED if comparison.undecided else 0
+    if comparison.undecided:
+        return UNDECIDED
+    return 0
 
 
 def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
@@ -118,7 +120,9 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     if not found:
         none = f"{options.recipe} has no" if options.recipe else "no recipe has a"
         tell(f"nothing drawn: {none} figure of {', '.join(labels.values())}")
-    return 0 if any(found) else 1
+    if any(found):
+        return 0
+    return 1
 
 
 def do_claims(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -113,7 +113,9 @@ def _read_curves(run: Run, problem: str, quantity: Metric) -> pd.DataFrame:
     panel = Panel(quantity.name, problem, statistic="median", metrics=metrics)
     frame = panel.data(run).dropna(subset="median").assign(metric=plain(quantity.label))
     curves = [_thin(curve) for _, curve in frame.groupby("algorithm", sort=False)]
-    return pd.concat(curves) if curves else frame
+    if curves:
+        return pd.concat(curves)
+    return frame
 
 
 def _thin(curve: pd.DataFrame) -> pd.DataFrame:

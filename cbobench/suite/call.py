@@ -86,7 +86,9 @@ class Call:
     @property
     def kinds_again(self) -> tuple[str, ...]:
         """The kinds of cells to play again, of which `again` may name a single one."""
-        return (self.again,) if isinstance(self.again, str) else tuple(self.again)
+        if isinstance(self.again, str):
+            return (self.again,)
+        return tuple(self.again)
 
     @property
     def plays_inline(self) -> bool:
@@ -122,4 +124,6 @@ def parse_budget(text: str | None) -> float:
     Raises:
         Misuse: something else.
     """
-    return math.inf if text is None else parse_amount("budget", text, UNITS, "2cpuh")
+    if text is None:
+        return math.inf
+    return parse_amount("budget", text, UNITS, "2cpuh")

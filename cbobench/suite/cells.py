@@ -158,7 +158,9 @@ class Cells(Sequence[Cell]):
         return list(itertools.accumulate(len(pair_cells) for pair_cells in self.by_pair))
 
     def __len__(self) -> int:
-        return self._ends[-1] if self.by_pair else 0
+        if self.by_pair:
+            return self._ends[-1]
+        return 0
 
     def __getitem__(self, index: int) -> Cell:  # type: ignore[override]
         index = range(len(self))[index]

@@ -155,9 +155,10 @@ def _identify(problem: Problem, unprepared: Variant) -> Variant:
     pairs = None if inputs is None else [[name, plain] for name, plain in inputs.items()]
     if pairs is not None and sum(len(plain) for _, plain in pairs) > MOST_INPUTS:
         pairs = None
-    objective = (
-        [printable(name), zero, unit] if math.isfinite(zero) and math.isfinite(unit) else None
-    )
+    if math.isfinite(zero) and math.isfinite(unit):
+        objective = [printable(name), zero, unit]
+    else:
+        objective = None
     return replace(unprepared, values=values, note=note, inputs=pairs, objective=objective)
 
 

@@ -64,7 +64,9 @@ def parse_parallel(value: Any, horizon: int, location: str) -> dict[str, Any]:
         raise wrong_value("parallel", value, allowed, location)
     # Of the last round's points none is under way.
     points = parse_whole("parallel", stated["points"], 1, max(1, horizon - 1), location)
-    return {"points": points, "as": way} if points > 1 else {}
+    if points > 1:
+        return {"points": points, "as": way}
+    return {}
 
 
 def pending_notes(algorithms: Iterable[Variant]) -> tuple[str, ...]:
@@ -149,7 +151,9 @@ def describe_setup(algorithm: Variant) -> dict[str, str]:
 def describe_initial(name: str, value: Any) -> str:
     """Return one part of an initial design in words: "sobol 10"."""
     rows = "" if name != FILE else count_noun(len(value["rows"]), "past measurement")
-    return f"{rows} ({value['sha256'][:8]})" if rows else f"{name} {value:,}"
+    if rows:
+        return f"{rows} ({value['sha256'][:8]})"
+    return f"{name} {value:,}"
 
 
 def ignores_setup(algorithm: Variant) -> bool:

@@ -174,7 +174,9 @@ def _swept(values: Any) -> Sequence[Any]:
     ):
         first, last = map(int, ends.groups())
         return range(first, min(last, first + MAX_VARIANTS) + 1)
-    return values if isinstance(values, list) else []
+    if isinstance(values, list):
+        return values
+    return []
 
 
 def build_problems(
@@ -316,12 +318,7 @@ def read_suite(call: Call) -> SuiteText:
     command = tuple(mask_secrets(word) for word in call.command)
     for word in command:
         refuse_strange(word, "the command line:")
-    for key in content:
-        if key not in KEYS:
-            raise unknown("key", key, KEYS, location=place(key))
-    for key in NEEDED:
-        if key not in content:
-            raise Misuse(f"{path}: the key {key!r} is missing; needed: {', '.join(NEEDED)}")
+    _check_keys(content, at)
 
     # Values come before entries, whose classes have to be imported.
     chosen = {"horizon": call.horizon, "seeds": call.seeds}
@@ -343,16 +340,12 @@ def read_suite(call: Call) -> SuiteText:
     if call.only is None:
         _refuse_many_cells(prod(counts.values()), seeds, path)
 
-    parallel = (
-        parse_parallel(content["parallel"], horizon, place("parallel"))
-        if "parallel" in content
-        else {}
-    )
-    initial = (
-        parse_initial(content["initial"], horizon, place("initial"), path.parent)
-        if "initial" in content
-        else {}
-    )
+    parallel: dict[str, Any] = {}
+    if "parallel" in content:
+        parallel = parse_parallel(content["parallel"], horizon, place("parallel"))
+    initial: dict[str, Any] = {}
+    if "initial" in content:
+        initial = parse_initial(content["initial"], horizon, place("initial"), path.parent)
     if FILE in initial and parallel:
         raise Misuse(
             f"{place('parallel')}parallel is {parallel['points']}, but past measurements (initial: "
@@ -394,6 +387,17 @@ def read_suite(call: Call) -> SuiteText:
         problems=problems,
         selected=selected,
     )
+
+
+def _check_keys(content: yamlio.Located, at: SourceLine) -> None:
+    """Raise `Misuse` for a key of a suite that is unknown, or missing."""
+    for key in content:
+        if key not in KEYS:
+            raise unknown("key", key, KEYS, location=at(content.lines.get(key, 0)))
+    for key in NEEDED:
+        if key not in content:
+            needed = ", ".join(NEEDED)
+            raise Misuse(f"{at.path}: the key {key!r} is missing; needed: {needed}")
 
 
 def _select_pairs(

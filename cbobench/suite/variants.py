@@ -131,4 +131,6 @@ def difference(variants: Sequence[Variant]) -> dict[str, list[Any]]:
 
 
 def short(value: Any) -> str:
-    return value if isinstance(value, str) else canonical(value)
+    if isinstance(value, str):
+        return value
+    return canonical(value)

@@ -42,7 +42,9 @@ class SourceLine:
     path: Path
 
     def __call__(self, line: int) -> str:
-        return f"{self.path}:{line}: " if line else f"{self.path}: "
+        if line:
+            return f"{self.path}:{line}: "
+        return f"{self.path}: "
 
 
 def refuse_size(nodes: int, depth: int, location: str) -> None:
@@ -148,7 +150,9 @@ def _measure(node: yaml.Node, sizes: dict[int, tuple[int, int] | None]) -> tuple
 
 def _place(node: yaml.Node | yaml.Event) -> str:
     mark = node.start_mark
-    return f"{mark.name}:{mark.line + 1}: " if mark is not None else ""
+    if mark is not None:
+        return f"{mark.name}:{mark.line + 1}: "
+    return ""
 
 
 def _wrong(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
@@ -205,7 +209,9 @@ def copy_without_lines(value: Any) -> Any:
         items = LocatedList(copy_without_lines(item) for item in value)
         items.lines = [0] * len(items)
         return items
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
 
 
 SYNTAX = {
@@ -233,9 +239,10 @@ def _explain_error(error: yaml.MarkedYAMLError) -> str:
         ("could not find expected ':'", "expected ',' or", "found unexpected end")
     )
     mark = error.context_mark if found_late else error.problem_mark
-    place = (
-        "" if mark is None else f":{mark.line + 1}" + (f":{mark.column + 1}" if explanation else "")
-    )
+    if mark is None:
+        place = ""
+    else:
+        place = f":{mark.line + 1}" + (f":{mark.column + 1}" if explanation else "")
     return f"{place}: not valid YAML: {explanation or problem}"
 
 
