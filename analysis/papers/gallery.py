@@ -78,7 +78,7 @@ def find(run: Run, figure: PaperFigure) -> Figure:
     for panel in made.panels:
         if isinstance(panel, Panel):
             first = {names[title].name: title for title in reversed(panel.algorithm_titles(run))}
-            panel = replace(panel, algorithms=None, titles=tuple(reversed(first.values())))
+            panel = replace(panel, algorithms=tuple(reversed(first.values())))
         panels.append(panel)
     return replace(made, panels=panels)
 

@@ -32,7 +32,7 @@ def figures(run: Run) -> list[Figure]:
                 for ending, of, titles in (("", "", first), ("_variants", ", all variants", every)):
                     if titles is every and len(every) == len(first):
                         continue
-                    panel = Panel(metric, title, average=True, titles=titles)
+                    panel = Panel(metric, title, average=True, algorithms=titles)
                     name, caption = numbered(
                         run,
                         PAPER,

@@ -17,7 +17,7 @@ from cbobench.report.figures.figures import (
     Boxes,
     Figure,
     Panel,
-    TradeOff,
+    Plane,
     numbered,
     problems_named,
 )
@@ -51,7 +51,15 @@ def figures(run: Run) -> list[Figure]:
                         1,
                         "trade-off of Algorithm 2",
                         label,
-                        TradeOff("regret", "violation", title, variants),
+                        Plane(
+                            "regret",
+                            "violation",
+                            title,
+                            variants,
+                            statistic="mean",
+                            average=True,
+                            joined=True,
+                        ),
                     )
                 )
             elif variants and baselines:
@@ -63,7 +71,7 @@ def figures(run: Run) -> list[Figure]:
                 ]
                 result.append(_figure(run, boxes, "time averages", label, *panels))
                 curves = [
-                    Panel(metric, title, average=average, last=FIRST, titles=titles)
+                    Panel(metric, title, average=average, last=FIRST, algorithms=titles)
                     for average in (False, True)
                     for metric in (quality, "violation")
                 ]

@@ -23,6 +23,8 @@ def figures(run: Run) -> list[Figure]:
     """
     if not run.named("algorithm", COMPARED[len(CKB) :]):
         return []
+    ckb = run.named("algorithm", CKB)
+    compared = run.named("algorithm", COMPARED)
     result = []
 
     def add(number: str, problem: tuple[str, str], quantity: str, panel: Panel) -> None:
@@ -35,12 +37,12 @@ def figures(run: Run) -> list[Figure]:
         metric, quantity = (
             ("regret_plus", "regret against the best policy") if mixed else ("regret", "regret")
         )
-        add("1a", problem, quantity, Panel(metric, problem[0], COMPARED))
+        add("1a", problem, quantity, Panel(metric, problem[0], compared))
     for problem in problems_named(run, "light-sensors"):
-        add("1b", problem, "regret", Panel("regret", problem[0], COMPARED))
-        add("1c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))
+        add("1b", problem, "regret", Panel("regret", problem[0], compared))
+        add("1c", problem, "stronger violation", Panel("violation_hard", problem[0], ckb))
     for problem in problems_named(run, "stocks"):
-        add("2a", problem, "regret", Panel("regret", problem[0], COMPARED))
-        add("2b", problem, "average regret", Panel("regret", problem[0], COMPARED, average=True))
-        add("2c", problem, "stronger violation", Panel("violation_hard", problem[0], CKB))
+        add("2a", problem, "regret", Panel("regret", problem[0], compared))
+        add("2b", problem, "average regret", Panel("regret", problem[0], compared, average=True))
+        add("2c", problem, "stronger violation", Panel("violation_hard", problem[0], ckb))
     return result

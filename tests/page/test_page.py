@@ -22,7 +22,7 @@ from cbobench.page import command
 from cbobench.page.content import Page, add_run
 from cbobench.page.figures import draw_curves, draw_profile
 from cbobench.report.compare import compare
-from cbobench.report.figures.curves import Panel, curves
+from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import looks
 from cbobench.report.load import Run
@@ -104,7 +104,7 @@ def test_curves_are_steps_with_the_numbers_of_figures(run):
     compared = 0
     for trace in figure.data:
         metric = metrics[len(metrics) - int(trace.yaxis[1:] or 1)]
-        frame = curves(opened, metric, problem, statistic="median").set_index(["label", "t"])
+        frame = Panel(metric, problem, statistic="median").data(opened).set_index(["label", "t"])
         label = {escape(IMAGE): IMAGE, f"{escape(PLAIN)} (5 of 6)": PLAIN}.get(trace.name, "third")
         expected = frame.loc[label].loc[[*trace.x]]
         np.testing.assert_array_equal(trace.y, expected["median"])

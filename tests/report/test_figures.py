@@ -26,7 +26,6 @@ from cbobench.report.figures.figures import (
     Panel,
     Plane,
     Profile,
-    TradeOff,
     compose,
     draw,
 )
@@ -74,7 +73,15 @@ def figures():
         for a in ("ckb-ts", "sgp-ucb")
         for m in ("reward", "violation")
     ]
-    trade = TradeOff("regret", "violation", INDEPENDENT, "ckb-rand")
+    trade = Plane(
+        "regret",
+        "violation",
+        INDEPENDENT,
+        [f"ckb-rand[beta_scale={scale}]" for scale in (0.1, 0.2, 1.0)],
+        statistic="mean",
+        average=True,
+        joined=True,
+    )
     return {
         "one": Figure("one", "one", curves[:1]),
         "three": Figure("three", "three", curves),

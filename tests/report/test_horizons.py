@@ -14,7 +14,6 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.report.figures.curves import curves
 from cbobench.report.figures.figures import Figure, Panel, Profile, compose
 from cbobench.report.figures.planes import Plane
 from cbobench.report.figures.profiles import PRECISIONS, SHARES
@@ -59,7 +58,7 @@ def titles(run):
 def test_every_problem_has_the_latest_of_which_a_cell_is_good(run, titles):
     assert [run.horizon_of(titles[label]) for label in "PQ"] == [1200, 100]
     for label, horizon in (("P", 1200), ("Q", 100)):
-        frame = curves(run, "simple_regret", titles[label])
+        frame = Panel("simple_regret", titles[label]).data(run)
         assert set(frame.groupby("algorithm")["t"].max()) == {horizon}
         assert (frame[["n", "expected"]] == 3).all().all()
         assert Plane("regret", "violations", titles[label]).data(run)["x"].tolist() == [horizon] * 2

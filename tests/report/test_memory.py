@@ -8,7 +8,7 @@ import pytest
 
 import cbobench
 from cbobench.play.block import RoundRows
-from cbobench.report.figures.curves import curves
+from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run, sort_by_cell
 from cbobench.results.folder import RunFolder
@@ -49,7 +49,7 @@ def test_figures_never_hold_a_whole_file(in_parts, tmp_path, monkeypatch):
         return read(self, kind, task, columns)
 
     monkeypatch.setattr(RunFolder, "read", cells_only)
-    result = curves(run, "regret", run.record.grids[-1].pairs[0].problem.title)
+    result = Panel("regret", run.record.grids[-1].pairs[0].problem.title).data(run)
     np.testing.assert_allclose(result["mean"], means.loc[[*means.index]], rtol=1e-12)
     assert list(draw_all(run, tmp_path / "figures"))
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".csv", ".txt"}, (

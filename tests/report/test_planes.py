@@ -13,10 +13,10 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.report.figures.figures import KINDS, Figure, Plane, TradeOff, compose
+from cbobench.report.figures.figures import KINDS, Figure, Plane, compose
 from cbobench.report.figures.style import SIZES
 from cbobench.report.load import Run
-from tests.report.made import PLAYER, make
+from tests.report.made import make
 
 NAN = np.nan
 CELLS = {  # of eight seeds; "late" never played a feasible action in two of them, "never" in five
@@ -88,7 +88,14 @@ def test_the_numbers_are_those_of_tables(run, metrics, statistic):
 
 def test_a_trade_off_is_a_joined_plane_of_averages(run, composed):
     problem = title(run, "P")
-    trade = TradeOff("regret", "violation_hard", problem, PLAYER)
+    trade = Plane(
+        "regret",
+        "violation_hard",
+        problem,
+        statistic="mean",
+        average=True,
+        joined=True,
+    )
     same = plane(run, statistic="mean", average=True)
     pd.testing.assert_frame_equal(trade.data(run), same.data(run))
     assert trade.quantity == "average_regret against average_violation_hard"
@@ -148,7 +155,7 @@ def test_zero_lines_and_bounds(run, composed):
     assert axis.get_xlim()[0] < -8, "regret may be negative"
     assert -1 < axis.get_ylim()[0] < 0, "violation may not"
     far = composed(
-        plane(run, "violations", "violation_hard", algorithm=[title(run, "never", "algorithms")])
+        plane(run, "violations", "violation_hard", algorithms=[title(run, "never", "algorithms")])
     )[0]
     assert not [line for line in far.axes[0].get_lines() if line.get_gid() == "zero"], (
         "negative control"

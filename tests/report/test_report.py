@@ -12,7 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.figures.curves import curves
+from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run
 from cbobench.report.tables.formats import render
@@ -61,13 +61,13 @@ def test_curves_are_means_over_seeds(finished):
         ("mean", *interval(at), at.mean()),
         ("median", *at.quantile([0.25, 0.75, 0.5])),
     ):
-        frame = curves(run, "regret", problem, statistic=statistic)
+        frame = Panel("regret", problem, statistic=statistic).data(run)
         row = frame.query("algorithm == 'ckb-ts' and t == 17").iloc[0]
         np.testing.assert_allclose(
             row[["low", "high", statistic]].astype(float), expected, rtol=1e-12
         )
     frame, average = (
-        curves(run, "regret", problem, average=average, last=30) for average in (False, True)
+        Panel("regret", problem, average=average, last=30).data(run) for average in (False, True)
     )
     assert frame["t"].max() == 30
     np.testing.assert_allclose(average["mean"] * average["t"], frame["mean"], rtol=1e-12)

@@ -19,7 +19,7 @@ import pytest
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, DamagedRun, Misuse
-from cbobench.report.figures.curves import curves
+from cbobench.report.figures.curves import Panel
 from cbobench.report.load import Run
 from cbobench.results.compact import compact
 from cbobench.results.export import _absolute_paths, cut_at_path, export
@@ -70,7 +70,7 @@ def test_curves_hold_the_runs_values_at_the_rounds_that_are_said(run, bundle):
     )
     title = Run(run).titles("problem", "free")[0]
     all_rounds, held = (
-        curves(Run(source), "violations", title, statistic="median") for source in (run, bundle)
+        Panel("violations", title, statistic="median").data(Run(source)) for source in (run, bundle)
     )
     pd.testing.assert_frame_equal(
         all_rounds[all_rounds["t"].isin(rounds)].reset_index(drop=True), held
@@ -227,7 +227,7 @@ def test_what_a_bundle_cannot_is_a_line(bundle, capsys, clean_tree):
 def test_a_forged_bundle_is_a_line(bundle, tmp_path, kind, change, message):
     def use(file):
         opened = Run(file)
-        curves(opened, "regret", opened.titles("problem", "free")[0])
+        Panel("regret", opened.titles("problem", "free")[0]).data(opened)
 
     with pytest.raises(DamagedRun, match=message):
         use(rewrite_bundle(bundle, tmp_path / "forged.zip", {kind: change}))

@@ -54,78 +54,6 @@ def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, 
     return median, low, high
 
 
-def curves(
-    run: Run,
-    metric: str,
-    problem: str,
-    *,
-    average: bool = False,
-    statistic: str = "mean",
-    last: int | None = None,
-    algorithms: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Curves of one metric on one problem, at the horizon that figures show of it
-    (`Run.horizon_of`).
-
-    Args:
-        metric: a column of the rounds table.
-        problem: title of the problem.
-        average: divide by t.
-        statistic: what `low` and `high` are: the ends of the mean's interval, or with "median" the
-            quartiles.
-        last: the last round.
-        algorithms: titles, all by default.
-
-    Returns:
-        One row per (algorithm, t), of simple regret in a bundle also where it falls:
-        `algorithm`, `label`, `t`, `mean` or `median`, `low`, `high`,
-        `n`, `expected`, `stale` (how many of the n cells other code played); for rewards `f_star`,
-        the mean reward of the best feasible action, summed or averaged over rounds as they are.
-    """
-    expected = run.expected_of(problem)
-    labels = run.record.labels("algorithms")
-    columns = ["algorithm", "label", "t", statistic, "low", "high", "n", "expected", "stale"]
-    # of f*: reward and regret add up to it
-    names = [metric, "regret"] if metric == "reward" else [metric]
-    if len(names) > 1:
-        columns.append("f_star")
-    rounds_by_title = {
-        title: t
-        for title in labels
-        if title in expected and (algorithms is None or title in algorithms)
-        if len(t := recorded_rounds(run, problem, title))
-    }
-    # Between the rounds that a bundle stores it still knows when simple regret fell.
-    falls = {
-        title: read_improvements(run, problem, title)
-        for title in rounds_by_title
-        if metric == IMPROVED and run.is_thinned
-    }
-    moments = {t for steps in falls.values() for t in steps.index}
-    parts = [pd.DataFrame(columns=columns)] * (not rounds_by_title)
-    for algorithm, t in rounds_by_title.items():
-        if algorithm in falls:
-            t = np.array(sorted({*t, *moments}), dtype=np.int64)
-            held: list[Array] = [falls[algorithm].reindex(t, method="ffill").to_numpy(np.float64)]
-        else:
-            held = [*read_values(run, names, problem, algorithm, t)]
-        selection = t <= (last or np.inf)
-        rounds = t[selection, None] if average else 1.0
-        held = [values[selection] for values in held]
-        part: dict[str, Any] = {
-            "algorithm": algorithm,
-            "label": labels[algorithm],
-            "t": t[selection],
-            "n": held[0].shape[1],
-            "expected": expected[algorithm],
-            "stale": stale(run, problem, algorithm),
-            "f_star": (np.sum(held, axis=0) / rounds).mean(axis=1),
-        }
-        points = centre(held[0] / rounds, metric, statistic)
-        parts.append(pd.DataFrame(part | dict(zip(columns[3:6], points, strict=True))))
-    return pd.concat(parts, ignore_index=True)[columns]
-
-
 def stale(run: Run, problem: str, algorithm: str) -> int:
     """How many of a pair's good cells (`Run.good`) were played by code that has changed since."""
     return len(run.stale.intersection(run.good(problem, algorithm)["cell"]))
@@ -168,17 +96,6 @@ def over_seeds(statistic: Statistic, bars: str, seeds: str, counts: Collection[i
     return f"{statistic.capitalize()}s over {seeds}; {bars}{lacking}."
 
 
-def draw_edge(axis: Any, edge: float, tick: str) -> None:
-    """The line at the lower edge of a logarithmic axis, with the text of its tick."""
-    from matplotlib.collections import LineCollection
-
-    # A collection, so that the lines of the axis are its curves.
-    line = LineCollection(
-        [[(0, edge), (1, edge)]], transform=axis.get_yaxis_transform(), label=f"_{tick}", **EDGE
-    )
-    axis.add_collection(line, autolim=False)
-
-
 def marker_offset(position: int, curves: int) -> NDArray[np.float64]:
     """How far along one of some curves its markers are, from 0 to 1; no two curves have one at the
     same place.
@@ -186,27 +103,60 @@ def marker_offset(position: int, curves: int) -> NDArray[np.float64]:
     return np.asarray((np.arange(MARKS) + (position + 1) / (curves + 1)) / MARKS)
 
 
-class OverRounds:
-    """A metric of one problem on the vertical axis, rounds on the other."""
+class ProblemPanel:
+    """What panels about one problem have in common.
+
+    Attributes:
+        metric: of rounds, the first that is shown.
+        problem: title of the problem.
+        algorithms: titles of those to show, all by default.
+        average: whether metrics are divided by t.
+        log: axes on a logarithmic scale, "x", "y" or "xy".
+        metrics: in the words of the problem's user (see `quantities.name_metrics`).
+    """
 
     metric: str
     problem: str
+    algorithms: Sequence[str] | None
     average: bool
-    zeros: ClassVar[str] = "y"
+    log: str
+    metrics: Mapping[str, Metric]
 
     @property
-    def floors(self) -> tuple[float | None, float | None]:
-        """The least values on the two axes."""
-        return 0.0, METRICS[self.metric].least
+    def sides(self) -> tuple[str | None, str]:
+        """The metrics on the two axes, None for rounds."""
+        return None, self.metric
 
     @property
-    def count_axes(self) -> tuple[bool, bool]:
-        """Whether the two axes count something."""
-        return False, METRICS[self.metric].is_count and not self.average
+    def quantity(self) -> str:
+        """What the CSV calls it."""
+        word = "average_" if self.average else ""
+        return " against ".join(word + name for name in self.sides if name)
+
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """Panels of one figure with the same scale share its axis; decades of two problems have
+        little in common.
+        """
+        return self.quantity, self.log, *[self.problem] * ("y" in self.log)
+
+    @property
+    def labels(self) -> list[str]:
+        """What stands at the two axes."""
+        return [
+            self.metrics[name].label_of(self.average) if name else "Round t" for name in self.sides
+        ]
+
+    def name_axes(self, axis: Any) -> None:
+        """Write what stands at the two axes."""
+        across, up = map(plain, self.labels)
+        axis.set(xlabel=across, ylabel=up)
 
     def algorithm_titles(self, run: Run) -> list[str]:
-        """Titles of the algorithms to show."""
-        raise NotImplementedError
+        """Titles of the algorithms to show, in the suite's order."""
+        expected = run.expected_of(self.problem)
+        chosen = expected if self.algorithms is None else self.algorithms
+        return [title for title in expected if title in chosen]
 
     def pairs(self, run: Run) -> list[tuple[str, str]]:
         """Titles of the problems and algorithms to show."""
@@ -214,13 +164,13 @@ class OverRounds:
 
 
 @dataclass(frozen=True)
-class Panel(OverRounds):
+class Panel(ProblemPanel):
     """Curves of one metric on one problem.
 
     Args:
         metric: a column of the rounds table.
         problem: title of the problem.
-        algorithms: registered names to show, every variant of them (all by default).
+        algorithms: titles of those to show (all by default).
         average: divide by t.
         title: above the panel.
         last: the last round shown.
@@ -230,7 +180,6 @@ class Panel(OverRounds):
             where at most `BANDS` curves are in colour.
         log: axes on a logarithmic scale: "x", "y" or "xy", where growth is the point; zero and
             below are not shown.
-        titles: of the variants to show, in place of `algorithms`.
         metrics: in the words of the problem's user (see `quantities.name_metrics`).
     """
 
@@ -242,14 +191,8 @@ class Panel(OverRounds):
     last: int | None = None
     statistic: Statistic = "mean"
     log: str = ""
-    titles: Sequence[str] | None = None
     bands: bool | None = None
     metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS, compare=False)
-
-    @property
-    def quantity(self) -> str:
-        """What the CSV calls it."""
-        return ("average_" if self.average else "") + self.metric
 
     @property
     def centres(self) -> dict[str, str]:
@@ -262,55 +205,81 @@ class Panel(OverRounds):
         return not (METRICS[self.metric].cumulative or self.average)
 
     @property
-    def about(self) -> str:
-        """What is shown, for captions."""
-        return self.metrics[self.metric].label_of(self.average) + (
-            f", rounds to {self.last:,}" if self.last else ""
-        )
+    def drawstyle(self) -> str:
+        """How matplotlib joins the points of a curve."""
+        return "steps-post" if self.steps else "default"
 
     @property
-    def scale(self) -> tuple[str, ...]:
-        """Panels of one figure with the same scale share its axis; decades of two problems have
-        little in common.
-        """
-        return "value", self.quantity, self.log, *[self.problem] * ("y" in self.log)
-
-    def algorithm_titles(self, run: Run) -> list[str]:
-        """Titles of the algorithms to show."""
-        expected = run.expected_of(self.problem)
-        titles = self.titles if self.algorithms is None else run.named("algorithm", self.algorithms)
-        return [title for title in expected if titles is None or title in titles]
+    def about(self) -> str:
+        """What is shown, for captions."""
+        rounds = f", rounds to {self.last:,}" if self.last else ""
+        return self.labels[1] + rounds
 
     def data(self, run: Run) -> pd.DataFrame:
-        """One row per (algorithm, t): see `curves`."""
-        frame = curves(
-            run,
-            self.metric,
-            self.problem,
-            average=self.average,
-            statistic=self.statistic,
-            last=self.last,
-            algorithms=self.algorithm_titles(run),
-        )
-        # Of minus the values the lower end is the upper one.
-        unit = self.metrics[self.metric].unit
-        ends = {"low": "low", "high": "high"} if unit > 0 else {"low": "high", "high": "low"}
-        columns = {self.statistic: self.statistic} | ends
-        return frame.assign(**{name: unit * frame[held] for name, held in columns.items()})
+        """Curves at the horizon that figures show of the problem (`Run.horizon_of`).
 
-    def _select_settled(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rounds that set the range."""
-        if self.average:
-            return frame[frame["t"] > SETTLED * frame["t"].max()]
-        return frame
+        Returns:
+            One row per (algorithm, t), of simple regret in a bundle also where it falls:
+            `algorithm`, `label`, `t`, `mean` or `median`, `low`, `high` (the ends of the mean's
+            interval, or the quartiles), `n`, `expected`, `stale` (how many of the n cells other
+            code played); for rewards `f_star`, the mean reward of the best feasible action, summed
+            or averaged over rounds as they are.
+        """
+        expected = run.expected_of(self.problem)
+        labels = run.record.labels("algorithms")
+        has_best = self.metric == "reward"
+        # of f*: reward and regret add up to it
+        names = ["reward", "regret"] if has_best else [self.metric]
+        rounds_by_title = {
+            title: t
+            for title in self.algorithm_titles(run)
+            if len(t := recorded_rounds(run, self.problem, title))
+        }
+        # Between the rounds that a bundle stores it still knows when simple regret fell.
+        falls = {
+            title: read_improvements(run, self.problem, title)
+            for title in rounds_by_title
+            if self.metric == IMPROVED and run.is_thinned
+        }
+        moments = {t for steps in falls.values() for t in steps.index}
+        columns = ["algorithm", "label", "t", self.statistic, "low", "high", "n", "expected"]
+        columns += ["stale", "f_star"] if has_best else ["stale"]
+        parts = []
+        for title, t in rounds_by_title.items():
+            if title in falls:
+                t = np.array(sorted({*t, *moments}), dtype=np.int64)
+                held = [falls[title].reindex(t, method="ffill").to_numpy(np.float64)]
+            else:
+                held = [*read_values(run, names, self.problem, title, t)]
+            selection = t <= (self.last or np.inf)
+            rounds = t[selection, None] if self.average else 1.0
+            values = [all_rounds[selection] for all_rounds in held]
+            middle, low, high = centre(values[0] / rounds, self.metric, self.statistic)
+            # Of minus the values the lower end is the upper one.
+            unit = self.metrics[self.metric].unit
+            part = {
+                "algorithm": title,
+                "label": labels[title],
+                "t": t[selection],
+                self.statistic: unit * middle,
+                "low": unit * (low if unit > 0 else high),
+                "high": unit * (high if unit > 0 else low),
+                "n": values[0].shape[1],
+                "expected": expected[title],
+                "stale": stale(run, self.problem, title),
+                "f_star": (np.sum(values, axis=0) / rounds).mean(axis=1),
+            }
+            parts.append(pd.DataFrame(part, columns=columns))
+        return pd.concat(parts or [pd.DataFrame(columns=columns)], ignore_index=True)
 
     def range(self, frame: pd.DataFrame) -> tuple[float, float]:
         """What the vertical axis must hold: the curves, without the transient of time averages but
         with 0, and bars as far as they do not flatten the curves. NaN without a number.
         """
-        settled = self._select_settled(frame)
-        values = settled[[self.statistic, "low", "high"]].to_numpy(np.float64)
+        columns = [self.statistic, "low", "high"]
+        values = frame[columns].to_numpy(np.float64)
         if self.average:
+            values = values[frame["t"] > SETTLED * frame["t"].max()]
             values = np.vstack([values, np.zeros(3)])
         if np.isnan(values[:, 0]).all():
             return np.nan, np.nan
@@ -354,6 +323,8 @@ class Panel(OverRounds):
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Curves with markers that do not lie upon each other, and bars there, or bands."""
+        from matplotlib.collections import LineCollection
+
         if "f_star" in frame and len(frame):
             first = frame[frame["algorithm"] == frame["algorithm"].iloc[0]]
             if first["f_star"].notna().any():
@@ -365,7 +336,15 @@ class Panel(OverRounds):
         if not np.isnan(edge):
             # Only what is 0 is drawn at 0.
             is_zero = frame[self.statistic].between(0, 2 * edge, inclusive="neither").sum() == 0
-            draw_edge(axis, edge, "0" if is_zero else f"<{2 * edge:.1g}")
+            tick = "0" if is_zero else f"<{2 * edge:.1g}"
+            # A collection, so that the lines of the axis are its curves.
+            line = LineCollection(
+                [[(0, edge), (1, edge)]],
+                transform=axis.get_yaxis_transform(),
+                label=f"_{tick}",
+                **EDGE,
+            )
+            axis.add_collection(line, autolim=False)
             frame = frame.assign(
                 **{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")}
             )
@@ -376,14 +355,16 @@ class Panel(OverRounds):
         leading = [pair for pair in curves if pair[0].lead]
         for look, curve in curves:
             if not look.lead:
-                axis.plot(curve["t"], curve[self.statistic], **self._line(look))
+                axis.plot(
+                    curve["t"], curve[self.statistic], drawstyle=self.drawstyle, **look.line()
+                )
         for position, (look, curve) in enumerate(leading):
             share = marker_offset(position, len(leading))
             self._draw_curve(axis, curve, look, share, self.range(frame))
             if self.statistic == "median" and self.bands is False:
                 self._draw_end(axis, curve, look, APART * (position + 1))
         self._set_data_limits(axis, frame)
-        axis.set(xlabel="Round t", ylabel=plain(self.metrics[self.metric].label_of(self.average)))
+        self.name_axes(axis)
 
     def _set_data_limits(self, axis: Any, frame: pd.DataFrame) -> None:
         """Keep bars that would flatten the curves from setting the range: they leave the panel."""
@@ -400,9 +381,6 @@ class Panel(OverRounds):
                 values >= 0.1 * frame.loc[frame[self.statistic] > 0, self.statistic].min()
             ]
             axis.dataLim.intervaly = (lowest if len(lowest) else values).min(), values.max()
-
-    def _line(self, look: Look) -> dict[str, Any]:
-        return look.line() | ({"drawstyle": "steps-post"} if self.steps else {})
 
     def _draw_curve(
         self,
@@ -426,7 +404,14 @@ class Panel(OverRounds):
         t, middle, low, high = group[["t", self.statistic, "low", "high"]].to_numpy(np.float64).T
         if np.isnan(middle).all():  # what is not drawn is not in the legend
             return
-        axis.plot(t, middle, label=label, markevery=marks.tolist(), **self._line(look))
+        axis.plot(
+            t,
+            middle,
+            label=label,
+            markevery=marks.tolist(),
+            drawstyle=self.drawstyle,
+            **look.line(),
+        )
         if self.statistic == "median":
             if self.bands is not False:
                 band: dict[str, Any] = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
@@ -487,7 +472,7 @@ class Panel(OverRounds):
 
 
 @dataclass(frozen=True)
-class Boxes(OverRounds):
+class Boxes(ProblemPanel):
     """Box plots over seeds of the time average of one metric, for one algorithm, every `step`
     rounds to `last`.
 
@@ -505,6 +490,8 @@ class Boxes(OverRounds):
     last: int
     title: str = ""
     average: ClassVar[bool] = True  # type: ignore[misc]
+    log: ClassVar[str] = ""  # type: ignore[misc]
+    metrics: ClassVar[Mapping[str, Metric]] = METRICS  # type: ignore[misc]
 
     @property
     def centres(self) -> dict[str, str]:
@@ -512,19 +499,9 @@ class Boxes(OverRounds):
         return {"value": self.metric}
 
     @property
-    def quantity(self) -> str:
-        """What the CSV calls it."""
-        return f"average_{self.metric}"
-
-    @property
     def about(self) -> str:
         """What is shown, for captions."""
-        return f"{METRICS[self.metric].label_of(True)}, every {self.step} rounds to {self.last:,}"
-
-    @property
-    def scale(self) -> tuple[str, ...]:
-        """Panels of one figure with the same scale share its axis."""
-        return "value", self.quantity, ""
+        return f"{self.labels[1]}, every {self.step} rounds to {self.last:,}"
 
     def algorithm_titles(self, run: Run) -> list[str]:
         """The title of the algorithm."""
@@ -577,7 +554,7 @@ class Boxes(OverRounds):
                 },
             )
             axis.set_xlim(0, self.last + self.step)
-        axis.set(xlabel="Round t", ylabel=METRICS[self.metric].label_of(True))
+        self.name_axes(axis)
 
     def describe_seeds(self, seeds: str, counts: Collection[int]) -> str:
         """What is drawn of so many seeds, for captions."""

@@ -34,7 +34,7 @@ from cbobench.errors import (
 from cbobench.metrics import METRICS
 from cbobench.report.figures.captions import UNKNOWN, FigureContents, caption, identity
 from cbobench.report.figures.curves import BANDS, Boxes, Panel, Statistic
-from cbobench.report.figures.planes import AnyPanel, Plane, TradeOff, speak
+from cbobench.report.figures.planes import AnyPanel, Plane, speak
 from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import REST, Size, looks, plain, size_of, use_fonts_for
 from cbobench.report.groups import gather
@@ -52,7 +52,6 @@ __all__ = [
     "Panel",
     "Plane",
     "Profile",
-    "TradeOff",
     "compose",
     "draw",
     "draw_all",
@@ -296,7 +295,7 @@ def draw_into(
     for axis, panel in zip(axes, panels, strict=True):
         set_limits([axis], [panel])
         mark_edge(axis)
-        draw_zeros(axis, panel)
+        draw_zeros(axis)
         axis.set_title(plain(panel.title))
         grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
         for line in grey[:1]:

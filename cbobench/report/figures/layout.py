@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter
 
+from cbobench.metrics import METRICS
 from cbobench.report.figures.planes import AnyPanel
 from cbobench.report.figures.style import Size, plain
 from cbobench.report.groups import gather
@@ -137,9 +138,9 @@ def finish(
         sns.despine(ax=axis)
     set_limits(axes, panels)
     for axis, panel in zip(axes, panels, strict=True):
-        set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel.count_axes)
+        set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel)
         mark_edge(axis)
-        draw_zeros(axis, panel)
+        draw_zeros(axis)
     _add_legend(image, axes, size, legend_notes)
     # How much room a label has is known only once the page is laid out, with its legend.
     image.get_layout_engine().execute(image)
@@ -153,13 +154,12 @@ def finish(
         _break_title(axis, room.width)
 
 
-def draw_zeros(axis: Any, panel: AnyPanel) -> None:
+def draw_zeros(axis: Any) -> None:
     """A grey line at 0 where an axis has values on both sides of it."""
-    for letter in panel.zeros:
-        low, high = getattr(axis, f"get_{letter}lim")()
+    for side, draw_line in ((axis.xaxis, axis.axvline), (axis.yaxis, axis.axhline)):
+        low, high = side.get_view_interval()
         if low < 0 < high:
-            line = axis.axvline if letter == "x" else axis.axhline
-            line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
+            draw_line(0, color="0.6", linewidth=0.6, zorder=0.2, gid="zero")
 
 
 def mark_edge(axis: Any) -> None:
@@ -213,26 +213,31 @@ def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
     for axis, panel in known:
         axis.margins(ROOM)
         axis.autoscale_view()
-        for letter, floor in zip("xy", panel.floors, strict=True):
+        for letter, metric in zip("xy", panel.sides, strict=True):
             low, high = getattr(axis, f"get_{letter}lim")()
             is_linear = getattr(axis, f"get_{letter}scale")() == "linear"
+            # Rounds and shares are not negative.
+            floor = METRICS[metric].least if metric else 0.0
             if floor is not None and low - floor < 0.25 * (high - low) and is_linear:
                 # a curve at the floor is seen
                 room = ROOM / 2 * (high - floor) if letter == "y" else 0.0
-                getattr(axis, f"set_{letter}lim")(floor - room, high)
+                axis.set(**{f"{letter}lim": (floor - room, high)})
     for together in gather((panel.scale, axis) for axis, panel in known).values():
         lows, highs = zip(*(axis.get_ylim() for axis in together), strict=True)
         for axis in together:
             axis.set_ylim(min(lows), max(highs))
 
 
-def set_ticks(axis: Any, width: float, size: Size, counts: tuple[bool, bool]) -> None:
+def set_ticks(axis: Any, width: float, size: Size, panel: AnyPanel) -> None:
     """As many ticks as there is room for numbers; whole ones on an axis that counts; on a
     logarithmic axis 1, 2 and 5 times powers of ten, or those alone if there are many.
     """
-    for side, room, is_count in zip(
-        (axis.xaxis, axis.yaxis), (width * 72 / (4 * size.small), 6), counts, strict=True
+    across, up = panel.sides
+    for side, room, metric in (
+        (axis.xaxis, width * 72 / (4 * size.small), across),
+        (axis.yaxis, 6, up),
     ):
+        is_count = bool(metric) and METRICS[metric].is_count and not panel.average
         if side.get_scale() == "linear":
             bins = max(2, min(6, int(room)))
             side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=is_count))

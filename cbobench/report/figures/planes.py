@@ -8,15 +8,23 @@ import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cbobench.metrics import METRICS, Metric
-from cbobench.report.figures.curves import Boxes, Looks, Panel, Statistic, over_seeds, stale
+from cbobench.report.figures.curves import (
+    Boxes,
+    Looks,
+    Panel,
+    ProblemPanel,
+    Statistic,
+    over_seeds,
+    stale,
+)
 from cbobench.report.figures.profiles import Profile
-from cbobench.report.figures.style import Look, legend_label, plain, thin
+from cbobench.report.figures.style import Look, legend_label, thin
 from cbobench.report.groups import take_values
 from cbobench.report.load import Run
 from cbobench.report.quantities import name_metrics
@@ -28,7 +36,7 @@ CARETS = {"x": 5, "y": 6}  # matplotlib's markers that point to the right, and u
 
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(ProblemPanel):
     """Two metrics at the horizon against each other: a point per algorithm, with a bar in both
     directions.
 
@@ -40,7 +48,7 @@ class Plane:
     Args:
         metric, other: of rounds, on the horizontal and the vertical axis.
         problem: title of the problem.
-        algorithm: a registered name, or titles; all by default.
+        algorithms: titles of those to show; all by default.
         title: above the panel.
         statistic: means or medians, each with bars for its interval.
         average: divide by the horizon.
@@ -52,14 +60,13 @@ class Plane:
     metric: str
     other: str
     problem: str
-    algorithm: str | Sequence[str] | None = None
+    algorithms: Sequence[str] | None = None
     title: str = ""
     statistic: Statistic = "median"
     average: bool = False
     joined: bool = False
     log: str = ""
     metrics: Mapping[str, Metric] = field(default_factory=lambda: METRICS, compare=False)
-    zeros: ClassVar[str] = "xy"
 
     @property
     def centres(self) -> dict[str, str]:
@@ -67,43 +74,20 @@ class Plane:
         return {"x": self.metric, "y": self.other}
 
     @property
-    def quantity(self) -> str:
-        """What the CSV calls it."""
-        word = "average_" if self.average else ""
-        return f"{word}{self.metric} against {word}{self.other}"
+    def sides(self) -> tuple[str, str]:
+        """The metrics on the two axes."""
+        return self.metric, self.other
 
     @property
     def about(self) -> str:
         """What is shown, for captions."""
-        across, up = (self.metrics[n].label_of(self.average) for n in self.centres.values())
+        across, up = self.labels
         return f"{across} against {up[0].lower() + up[1:]} in the end"
 
     @property
     def scale(self) -> tuple[str, ...]:
         """Panels of one figure with the same scale share its axis."""
-        return "plane", self.quantity, self.problem, self.log
-
-    @property
-    def floors(self) -> tuple[float | None, float | None]:
-        """The least values on the two axes."""
-        return METRICS[self.metric].least, METRICS[self.other].least
-
-    @property
-    def count_axes(self) -> tuple[bool, bool]:
-        """Whether the two axes count something."""
-        across, up = (METRICS[name].is_count and not self.average for name in self.centres.values())
-        return across, up
-
-    def algorithm_titles(self, run: Run) -> list[str]:
-        """Titles of the algorithms to show."""
-        expected = run.expected_of(self.problem)
-        choice = expected if self.algorithm is None else self.algorithm
-        titles = run.named("algorithm", [choice]) if isinstance(choice, str) else choice
-        return [title for title in titles if title in expected]
-
-    def pairs(self, run: Run) -> list[tuple[str, str]]:
-        """Titles of the problems and algorithms to show."""
-        return [(self.problem, title) for title in self.algorithm_titles(run)]
+        return self.quantity, self.problem, self.log
 
     def data(self, run: Run) -> pd.DataFrame:
         """One row per algorithm, NaN where no cell is done: centres `x` and `y`, their ends, and in
@@ -140,8 +124,7 @@ class Plane:
         edges = {name: _find_edges(frame, name) for name in self.centres}
         for row in frame.to_dict("records"):
             self._draw_point(axis, row, edges, looks[row["algorithm"]])
-        across, up = (self.metrics[n].label_of(self.average) for n in self.centres.values())
-        axis.set(xlabel=plain(across), ylabel=plain(up))
+        self.name_axes(axis)
 
     def _draw_point(
         self, axis: Any, row: Mapping[Any, Any], edges: dict[str, tuple[float, float]], look: Look
@@ -180,17 +163,6 @@ class Plane:
         bars = "95 % interval" if self.statistic == "mean" else describe_median_interval(counts)
         bars = f"bars around the {self.statistic}: {bars}"
         return over_seeds(self.statistic, bars, seeds, counts)
-
-
-@dataclass(frozen=True)
-class TradeOff(Plane):
-    """Time averages at the horizon, by default a mean per variant of one algorithm, joined in the
-    suite's order.
-    """
-
-    statistic: Statistic = "mean"
-    average: bool = True
-    joined: bool = True
 
 
 def draw_path(axis: Any, points: pd.DataFrame) -> None:

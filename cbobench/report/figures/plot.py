@@ -192,7 +192,7 @@ def _make_panels(options: PlotOptions, run: Run, names: Sequence[str]) -> list[A
             for title, label in drawn.items()
         ]
     return [
-        Panel(names[0], title, None, average, label, last, statistic, log, titles=methods)
+        Panel(names[0], title, methods, average, label, last, statistic, log)
         for title, label in drawn.items()
     ]
 

@@ -224,9 +224,7 @@ class Profile:
     problem: ClassVar[str] = "all"
     average: ClassVar[bool] = False
     centres: ClassVar[dict[str, str]] = {}
-    floors: ClassVar[tuple[float | None, float | None]] = (None, 0.0)
-    count_axes: ClassVar[tuple[bool, bool]] = (False, False)
-    zeros: ClassVar[str] = "y"
+    sides: ClassVar[tuple[None, None]] = (None, None)
     scale: ClassVar[tuple[str, ...]] = ("share",)
 
     @property
