@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +16,6 @@ from unittest.mock import patch
 import numpy as np
 
 from cbobench import params
-from cbobench.algorithms.base import Setting
 from cbobench.check.trial import (
     SEEDS,
     Broken,
@@ -24,12 +23,12 @@ from cbobench.check.trial import (
     Tape,
     Trial,
     difference,
+    play_to_arrays,
     seed_global_generators,
     select_replicate,
 )
 from cbobench.errors import CbobenchError, reraise_stop
 from cbobench.gp.kernels import Array
-from cbobench.play.play import Play
 from cbobench.play.task import describe_error
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.formulas.box import BoxInstances
@@ -63,98 +62,101 @@ def check_documentation(cls: type[Any]) -> Iterator[Finding]:
             )
 
 
-def plays(trial: Trial) -> Iterator[Finding]:
+def plays(trial: Trial, fix: str = "a play must raise nothing") -> Iterator[Finding]:
     """It plays: actions of the right shape inside the set, finite numbers, no exception."""
     try:
-        _ = trial.recommending_reference
+        _ = trial.played
     except Broken as error:
-        yield trial.finding(str(error), "a play must raise nothing")
+        yield trial.finding(str(error), fix)
 
 
-def repeatable(trial: Trial) -> Iterator[Finding]:
+OWN_STREAMS = (
+    "seed every generator from the streams given (setting.streams, given.generator), use no global "
+    "one, keep no state outside the object, read no clock"
+)
+
+
+def repeatable(trial: Trial, fix: str = OWN_STREAMS) -> Iterator[Finding]:
     """The same cells, played again in this process, are equal to the last bit, whatever the global
     generators of np.random, random and torch hold.
     """
+    arrays, _ = trial.played
     with seed_global_generators(2):
-        again = trial.play(SEEDS, trial.every_round)
-    if apart := difference(trial.recommending_reference.arrays, again):
-        yield trial.finding(
-            f"the same cells played twice differ in {apart}",
-            "seed every generator from the streams given (setting.streams, given.generator), use "
-            "no global one, keep no state outside the object, read no clock",
-        )
+        again = trial.play(SEEDS, trial.algorithm())
+    if apart := difference(arrays, again):
+        yield trial.finding(f"the same cells played twice differ in {apart}", fix)
 
 
 def same_in_any_block(trial: Trial) -> Iterator[Finding]:
     """A seed plays the same alone as beside others, to the last bit, and ends with the same
     attributes; and so do cells of two settings that may share a block.
     """
-    yield from _seeds_apart(trial)
-    yield from _settings_apart(trial)
+    yield from find_seeds_apart(
+        trial,
+        "nothing may be shared by replicates: one stream each, stacked np.matmul for products",
+    )
+    yield from _find_settings_apart(trial)
 
 
-def _seeds_apart(trial: Trial) -> Iterator[Finding]:
+def find_seeds_apart(trial: Trial, fix: str) -> Iterator[Finding]:
     """Find a seed that plays otherwise alone or beside another one."""
-    reference = trial.recommending_reference
-    reference_ends = _last_attributes(reference.algorithm, len(SEEDS))
-    for block in ([2], [1, 0]):
+    reference, reference_algorithm = trial.played
+    reference_ends = _last_attributes(reference_algorithm, len(SEEDS))
+    for block, beside in (([2], "alone"), ([1, 0], "beside another one")):
+        algorithm = trial.algorithm()
         with seed_global_generators(1):
-            arrays = trial.play(block, trial.every_round, algorithm := trial.algorithm())
+            arrays = trial.play(block, algorithm)
         block_ends = _last_attributes(algorithm, len(block))
+        # An attribute may have as many rows as one of the blocks has seeds by chance.
         common = [name for name in reference_ends if name in block_ends]
-        expected = reference.arrays | {name: reference_ends[name] for name in common}
+        expected = reference | {name: reference_ends[name] for name in common}
         arrays |= {name: block_ends[name] for name in common}
         for i, seed in enumerate(block):
-            changed_name = difference(select_replicate(expected, seed), select_replicate(arrays, i))
-            if changed_name:
-                beside = "alone" if len(block) == 1 else "beside another one"
+            apart = difference(select_replicate(expected, seed), select_replicate(arrays, i))
+            if apart:
                 yield trial.finding(
-                    f"seed {seed} {beside} differs from itself among {len(SEEDS)} in "
-                    f"{changed_name}",
-                    "nothing may be shared by replicates: one stream each, stacked np.matmul for "
-                    "products",
+                    f"seed {seed} {beside} differs from itself among {len(SEEDS)} in {apart}", fix
                 )
-                return
 
 
 NUMBERS = (0.5, 0.8, 2.0, 3.0, 12.0, 40.0)
 """Values for parameters that may vary within a block; two are taken that the class allows."""
 
 
-def _settings_apart(trial: Trial) -> Iterator[Finding]:
+def _find_settings_apart(trial: Trial) -> Iterator[Finding]:
     """Find cells of two settings that play otherwise in one block than alone."""
+    # Every parameter that may vary within a block has two values in it.
     pair = [dict(trial.settings), dict(trial.settings)]
     for parameter in params.params_of(trial.cls):
         if parameter.varies:
-            pair = _with_two_values(trial.cls, pair, parameter.name)
+            allowed = _list_allowed(trial.cls, pair, parameter.name)
+            for settings, number in zip(pair, allowed[:1] + allowed[1:][-1:], strict=False):
+                settings[parameter.name] = number
     if pair[0] == pair[1]:
         return
+
+    # The two take turns in the block: cells of each are every second one.
     seeds = [seed for seed in SEEDS[:2] for _ in pair]
-    together = trial.play(seeds, algorithm=params.build_block(trial.cls, pair * 2))
+    together = trial.play(seeds, params.build_block(trial.cls, pair * 2))
     for i, settings in enumerate(pair):
-        alone = replace(trial, settings=settings).play(SEEDS[:2])
+        alone = trial.play(SEEDS[:2], params.build(trial.cls, settings))
         in_block = {name: values[:, i::2] for name, values in together.items()}
         if apart := difference(alone, in_block):
             yield trial.finding(
                 f"beside a cell of other parameters a cell differs from itself alone in {apart}",
                 "use what varies as an array (S, 1), or declare it without varies=True",
             )
-            return
 
 
-def _with_two_values(cls: type[Any], pair: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """Return two settings with another number each for a parameter; as they are, if the class
-    allows no two of `NUMBERS`.
-    """
+def _list_allowed(cls: type[Any], pair: list[dict[str, Any]], name: str) -> list[float]:
+    """Return those of `NUMBERS` that a parameter may have in both of two settings."""
     allowed = []
     for number in NUMBERS:
         with suppress(CbobenchError):
             for settings in pair:
                 params.build(cls, settings | {name: number})
             allowed.append(number)
-    if len(allowed) < 2:
-        return pair
-    return [pair[0] | {name: allowed[0]}, pair[1] | {name: allowed[-1]}]
+    return allowed
 
 
 def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
@@ -171,14 +173,12 @@ def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
-    names = ("actions", "observed_f", "observed_g", "duals")
-    asked = trial.recommending_reference.arrays
-    left_alone = trial.reference.arrays
-    apart = difference(
-        {name: asked[name] for name in names if name in asked},
-        {name: left_alone[name] for name in names if name in left_alone},
-    )
-    if apart:
+
+    def select_played(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        names = ("actions", "observed_f", "observed_g", "duals")
+        return {name: arrays[name] for name in names if name in arrays}
+
+    if apart := difference(select_played(trial.played[0]), select_played(trial.recorded[0])):
         yield trial.finding(
             f"recommend() changes {apart}",
             "it must draw nothing and keep nothing: read the model only",
@@ -187,22 +187,23 @@ def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
 
 def leaves_what_it_is_told(trial: Trial) -> Iterator[Finding]:
     """What a method is told stays as it was: each feedback, and the arrays of its setting."""
-    if trial.reference.told is None:
+    _, tape = trial.recorded
+    if tape is None:
         return
-    setting, tape = trial.reference.told
     changed = [
         f"setting.{name}"
         for name, before in tape.facts.items()
-        if not np.array_equal(getattr(setting, name), before, equal_nan=True)
+        if not np.array_equal(getattr(tape.setting, name), before, equal_nan=True)
     ]
-    for t, (recorded, given) in enumerate(zip(tape.feedbacks, tape.given, strict=False), 1):
-        before, after = ({"f": x.f[None], "g": x.g[None]} for x in (recorded, given))
-        if difference(before, after):
-            changed.append(f"the feedback of round {t}")
-            break
-    if changed:
+    changed += [
+        f"the feedback of round {t}"
+        for t, (told, given) in enumerate(zip(tape.feedbacks, tape.given, strict=False), 1)
+        for before, after in ((told.f, given.f), (told.g, given.g))
+        if not np.array_equal(before, after, equal_nan=True)
+    ]
+    for what in changed:
         yield trial.finding(
-            f"it changes {changed[0]}", "others are told the same: change a copy of your own"
+            f"it changes {what}", "others are told the same: change a copy of your own"
         )
 
 
@@ -219,28 +220,25 @@ def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
     if DECLARED.search(trial.cls.cost):
         return
     work = _measure_work(trial)
-    for unit, measured in zip(("calls", "bytes"), zip(*work, strict=True), strict=True):
-        first, last = (float(np.median(measured[end - WINDOW : end])) for end in (EARLY, ROUNDS))
-        exponent = np.log(last / max(first, 1.0)) / np.log(ROUNDS / EARLY) if last > FEW else 0.0
-        if exponent > STEEP:
-            counts = f"{first:,.0f} {unit} in round {EARLY} and {last:,.0f} in round {ROUNDS}"
-            growth = f"about t^{exponent:.1f}, where cost says {trial.cls.cost}"
+    early, late = (np.median(work[end - WINDOW : end], axis=0) for end in (EARLY, ROUNDS))
+    exponents = np.log(late / np.maximum(early, 1.0)) / np.log(ROUNDS / EARLY)
+    for unit, first, last, exponent in zip(("calls", "bytes"), early, late, exponents, strict=True):
+        if last > FEW and exponent > STEEP:
             yield trial.finding(
-                f"a round takes {counts}, {growth}",
+                f"a round takes {first:,.0f} {unit} in round {EARLY} and {last:,.0f} in round "
+                f"{ROUNDS}, about t^{exponent:.1f}, where cost says {trial.cls.cost}",
                 'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"',
             )
-            return
 
 
-def _measure_work(trial: Trial) -> list[tuple[int, int]]:
+def _measure_work(trial: Trial) -> Array:
     """Return how many functions `ask` and `tell` call in each of `ROUNDS` rounds of one seed, and
-    the most bytes that they take at once."""
-    long = replace(trial, horizon=ROUNDS)
-    algorithm = long.algorithm()
-    play = Play(long.problem, long.place, algorithm, long.name, SEEDS[:1], long.horizon)
+    the most bytes that they take at once, (rounds, 2).
+    """
+    algorithm = trial.algorithm()
     work: list[tuple[int, int]] = []
 
-    def measured(method: Callable[..., Any], begins: bool) -> Callable[..., Any]:
+    def measured(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
             count = 0
 
@@ -250,32 +248,29 @@ def _measure_work(trial: Trial) -> list[tuple[int, int]]:
 
             # A profiler that is on, of a debugger or of coverage, is put back afterwards.
             outer = sys.getprofile()
-            held = tracemalloc.get_traced_memory()[0]
+            held, _ = tracemalloc.get_traced_memory()
             tracemalloc.reset_peak()
             sys.setprofile(profile)
             try:
                 return method(*arguments)
             finally:
                 sys.setprofile(outer)
-                peak = tracemalloc.get_traced_memory()[1] - held
-                before = (0, 0) if begins else work.pop()
-                work.append((before[0] + count, max(before[1], peak)))
+                _, peak = tracemalloc.get_traced_memory()
+                work.append((count, peak - held))
 
         return call
 
-    algorithm.ask, algorithm.tell = measured(algorithm.ask, True), measured(algorithm.tell, False)
-    traced = tracemalloc.is_tracing()
+    play = replace(trial, horizon=ROUNDS).begin(algorithm, SEEDS[:1])
+    algorithm.ask = measured(algorithm.ask)
+    algorithm.tell = measured(algorithm.tell)
     tracemalloc.start()
     try:
         with seed_global_generators(1):
-            list(play)
-    except BaseException as error:  # a user's class may raise any error
-        reraise_stop(error)
-        raise Broken(f"{error} (of {ROUNDS} rounds)") from error
+            play_to_arrays(play)
     finally:
-        if not traced:
-            tracemalloc.stop()
-    return work
+        tracemalloc.stop()
+    asked, told = np.array(work[::2]), np.array(work[1::2])
+    return np.column_stack([asked[:, 0] + told[:, 0], np.maximum(asked[:, 1], told[:, 1])])
 
 
 # What is played depends on what is told, not on f and g without noise -----------------------------
@@ -291,61 +286,60 @@ def no_peeking(trial: Trial) -> Iterator[Finding]:
             f"{cls.__name__} peeks: with reference = True it is shown f and g without noise",
             'remove reference; a yardstick says knows = ("f and g",)',
         )
-    first = trial.reference.arrays["actions"]
-    told = trial.reference.told
-    if told is None:
+    arrays, tape = trial.recorded
+    if tape is None:
         return
+
+    # Its first round that is another under the same feedback shows what else it looks at.
+    evidence = ""
     with _poison_problem(trial.problem), seed_global_generators(1):
-        for t, (played, replayed) in enumerate(zip(first, _replay(trial, *told), strict=True), 1):
-            evidence = ""
-            if isinstance(replayed, str):
-                evidence = f"it fails in round {t} where f and g are hidden ({replayed})"
-            elif not np.array_equal(played, replayed):
-                evidence = (
-                    f"in round {t} it plays otherwise where only the noise-free f and g are others"
-                )
+        replayed = _replay(trial, tape)
+        for t, played in enumerate(arrays["actions"], 1):
+            try:
+                if not np.array_equal(played, next(replayed)):
+                    evidence = (
+                        f"in round {t} it plays otherwise where only the noise-free f and g are "
+                        "others"
+                    )
+            except BaseException as error:  # a user's class may raise any error
+                reraise_stop(error)
+                reason = describe_error(error)[0]
+                evidence = f"it fails in round {t} where f and g are hidden ({reason})"
             if evidence:
-                yield trial.finding(
-                    f"it peeks: {evidence}",
-                    "go by what tell() is given and what Setting says; never by instances, "
-                    "formulas or draws",
-                )
-                return
+                break
+    if evidence:
+        yield trial.finding(
+            f"it peeks: {evidence}",
+            "go by what tell() is given and what Setting says; never by instances, formulas or "
+            "draws",
+        )
 
 
-def _replay(trial: Trial, setting: Setting, tape: Tape) -> Iterator[Actions | str]:
-    """Return its play under replayed feedback, up to the first exception."""
+def _replay(trial: Trial, tape: Tape) -> Iterator[Actions]:
+    """Yield what it plays under replayed feedback, round by round."""
     algorithm = trial.algorithm()
+    algorithm.start(tape.setting)
     for t in range(1, trial.horizon + 1):
-        answer: Actions | str
-        try:
-            if t == 1:
-                algorithm.start(setting)
-            function = tape.before(t)
-            if function is not None:
-                algorithm.see(t, function)
-            chosen = algorithm.ask(t)
-            answer = chosen.copy()
-            algorithm.tell(t, chosen, tape.at(t, chosen))
-        except BaseException as error:  # a user's class may raise any error
-            reraise_stop(error)
-            answer = describe_error(error)[0]
-        yield answer
+        function = tape.before(t)
+        if function is not None:
+            algorithm.see(t, function)
+        chosen = algorithm.ask(t)
+        yield chosen.copy()
+        algorithm.tell(t, chosen, tape.at(t, chosen))
 
 
-@contextmanager
-def _poison_problem(problem: Problem) -> Iterator[None]:
+def _poison_problem(problem: Problem) -> AbstractContextManager[Any]:
     """Inside the block, draws have f and g reversed over the actions, and formulas give other
     values.
     """
     cls = type(problem)
     draw, formula = cls.draw, getattr(cls, "formula", None)
-    with ExitStack() as patches:
-        altered = lambda self, generators: _alter_functions(draw(self, generators))  # noqa: E731
-        patches.enter_context(patch.object(cls, "draw", altered))
-        if formula is not None:
-            patches.enter_context(patch.object(cls, "formula", lambda self, x: -formula(self, x)))
-        yield
+    altered: dict[str, Any] = {
+        "draw": lambda self, generators: _alter_functions(draw(self, generators))
+    }
+    if formula is not None:
+        altered["formula"] = lambda self, x: -formula(self, x)
+    return patch.multiple(cls, **altered)
 
 
 def _alter_functions(drawn: Drawn) -> Drawn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check import methods, problems
-from cbobench.check.trial import Finding, Trial, trials
+from cbobench.check.trial import Finding, Trial, find_trials
 from cbobench.errors import CbobenchError, one_line, reraise_stop
 from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
@@ -39,7 +38,7 @@ OF_PROBLEMS: dict[str, Law] = {
     "finite values": problems.finite_values,
     OPTIMUM: problems.optimum_as_declared,
     "repeatable": problems.repeatable,
-    "same bits in any block": problems.alone_as_beside,
+    "same bits in any block": problems.same_in_any_block,
 }
 MAKING = ("can be made", "constraints as declared", "can be prepared")
 WIDTH = 30  # width of the names
@@ -70,21 +69,15 @@ def kind_of(name: str) -> str:
     return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()]).kind
 
 
-def check(name: str, *given: Any, **options: Any) -> Iterator[Verdict]:
-    """Yield the verdicts of all laws on an algorithm or a problem, each at once; see `laws_on`."""
-    for _, judge in laws_on(name, *given, **options):
-        yield judge()
-
-
-def laws_on(
+def check(
     name: str,
     settings: Mapping[str, Any] | None = None,
     data: DataFolder | None = None,
     only: Collection[str] = (),
     short: bool = False,
-) -> Iterator[tuple[str, Callable[[], Verdict]]]:
-    """Yield the laws on an algorithm or a problem: the name of each, and what judges it, to be
-    called before the next is asked for.
+    on_law: Callable[[str], None] = lambda law: None,
+) -> Iterator[Verdict]:
+    """Yield the verdicts of the laws on an algorithm or a problem, each at once.
 
     Args:
         name: registered, or an import path.
@@ -92,12 +85,12 @@ def laws_on(
         data: where the problem is prepared.
         only: these laws, besides those about building it; none for all.
         short: of an algorithm, without the law that takes many rounds, in fewer rounds and places.
+        on_law: is given the name of each law before it is tested, which may take long.
 
     Raises:
         Misuse: no such class, or no such parameter.
     """
     parameters = settings or {}
-    broken: list[str] = []
     if kind_of(name) == "algorithm":
         cls = ALGORITHMS.get(name, beside=[Path()])
         laws = _of_method(cls, name, parameters, short)
@@ -107,30 +100,31 @@ def laws_on(
     if parameters:
         params.resolve(cls, parameters)
 
-    def judge(law: str, subjects: Iterable[Any], find: Law) -> Verdict:
-        with default_warnings(), np.errstate(all="ignore"):  # errors are reported in a sentence
-            verdict = Verdict(law, skipped=True) if broken else _judge(law, subjects, find)
-        if verdict.finding is not None and law in GATES:
-            broken.append(law)
-        return verdict
-
+    gate_broken = False
     for law, subjects, find in laws:
-        if not only or law in {*only, *MAKING}:
-            yield law, partial(judge, law, subjects, find)
+        if only and law not in {*only, *MAKING}:
+            continue
+        on_law(law)
+        finding = None
+        if not gate_broken:
+            with default_warnings(), np.errstate(all="ignore"):  # a sentence reports what fails
+                finding = _judge(subjects, find)
+        yield Verdict(law, finding, skipped=gate_broken)
+        gate_broken = gate_broken or (finding is not None and law in GATES)
 
 
-def _judge(law: str, subjects: Iterable[Any], judge: Law) -> Verdict:
-    """Test a law on every place, up to the first that breaks it."""
+def _judge(subjects: Iterable[Any], law: Law) -> Finding | None:
+    """Test a law on every subject, up to the first that breaks it."""
     try:
         for subject in subjects:
-            for finding in judge(subject):
-                return Verdict(law, finding)
+            for finding in law(subject):
+                return finding
     except CbobenchError as error:
-        return Verdict(law, Finding(str(error)))
+        return Finding(str(error))
     except BaseException as error:  # a user's class may raise any error
         reraise_stop(error)
-        return Verdict(law, Finding(f"it fails: {one_line(error)}", "a play must raise nothing"))
-    return Verdict(law)
+        return Finding(f"it fails: {one_line(error)}", "a play must raise nothing")
+    return None
 
 
 Laws = Iterator[tuple[str, Iterable[Any], Law]]
@@ -142,75 +136,68 @@ next is asked for: `list(laws)` would find nothing to test.
 
 
 def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bool) -> Laws:
-    places: list[Trial] = []
+    trials: list[Trial] = []
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        refusals: list[str] = []
-        places.extend(trials(cls, name, settings, refusals, short))
-        if not places:
-            needs = f"no problem here offers what it needs ({', '.join(sorted(cls.needs))})"
-            yield Finding(
-                refusals[0] if refusals else needs, "" if refusals else "ask for less in needs"
-            )
+        trials.extend(find_trials(cls, name, settings, short))
+        yield from ()
 
     yield "can be made", [cls], can_be_made
     yield "parameters declared", [cls], methods.check_documentation
     for law, judge in OF_METHODS.items():
-        yield law, places, judge
+        yield law, trials, judge
     if not short:
-        yield "growth with rounds as cost says", places[:1], methods.grows_as_it_says
+        yield "growth with rounds as cost says", trials[:1], methods.grows_as_it_says
 
 
 def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder) -> Laws:
-    draws: list[problems.Draws] = []
+    trials: list[Trial] = []
 
     def can_be_made(cls: type[Any]) -> Iterator[Finding]:
-        draws.append(problems.Draws(name, params.build(cls, settings)))
+        trials.append(problems.play_at_random(params.build(cls, settings), name))
         yield from ()
 
-    def can_be_prepared(draw: problems.Draws) -> Iterator[Finding]:
-        draw.problem.prepare(data)
+    def can_be_prepared(trial: Trial) -> Iterator[Finding]:
+        trial.problem.prepare(data)
         yield from ()
 
     # A class that cannot be made may still be told what its documentation lacks; then each law
     # needs the one before.
     yield "parameters declared", [cls], methods.check_documentation
     yield "can be made", [cls], can_be_made
-    yield "constraints as declared", draws, problems.constraints_as_declared
+    yield "constraints as declared", trials, problems.constraints_as_declared
     if issubclass(cls, BoxProblem) and cls.searched:
-        yield DERIVED, draws, problems.optimum_as_derived
-    yield "can be prepared", draws, can_be_prepared
+        yield DERIVED, trials, problems.optimum_as_derived
+    yield "can be prepared", trials, can_be_prepared
     for law, judge in OF_PROBLEMS.items():
-        if law != OPTIMUM or problems.states_optimum(draws):
-            yield law, draws, judge
+        if law != OPTIMUM or all(map(problems.states_optimum, trials)):
+            yield law, trials, judge
 
 
 def format_verdict(verdict: Verdict) -> str:
-    """Return a verdict for a reader; "" for a law that was not tested."""
-    word = "ok" if verdict.finding is None else "FAIL"
-    if verdict.skipped:
-        return ""
-    return f"  {word:4}  {verdict.law.ljust(WIDTH)}  {verdict.finding or ''}".rstrip()
+    """Return a verdict on a law that was tested, for a reader."""
+    if verdict.finding is None:
+        return f"  ok    {verdict.law}"
+    return f"  FAIL  {verdict.law:{WIDTH}}  {verdict.finding}"
 
 
 def summarise(verdicts: Sequence[Verdict]) -> str:
     """Return how many laws are broken, and which were not tested."""
-    left = [verdict.law for verdict in verdicts if verdict.skipped]
+    skipped = "; ".join(verdict.law for verdict in verdicts if verdict.skipped)
+    note = f"  not looked at before that is mended: {skipped}\n" if skipped else ""
     broken = sum(verdict.finding is not None for verdict in verdicts)
     if broken:
-        word = f"{count_noun(broken, 'law')} of {len(verdicts)} broken"
-    else:
-        word = f"all {len(verdicts)} laws hold"
-    return "\n".join(
-        [*([f"  not looked at before that is mended: {'; '.join(left)}"] if left else []), word]
-    )
+        return f"{note}{count_noun(broken, 'law')} of {len(verdicts)} broken"
+    return f"all {len(verdicts)} laws hold"
 
 
 def verdicts_as_json(name: str, kind: str, verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts for programs."""
-    laws = [
-        {"law": v.law, "ok": v.finding is None and not v.skipped, "skipped": v.skipped}
-        | ({} if v.finding is None else {"what": v.finding.evidence, "fix": v.finding.fix})
-        for v in verdicts
-    ]
+    laws: list[dict[str, Any]] = []
+    for verdict in verdicts:
+        holds = verdict.finding is None and not verdict.skipped
+        law = {"law": verdict.law, "ok": holds, "skipped": verdict.skipped}
+        if verdict.finding is not None:
+            law |= {"what": verdict.finding.evidence, "fix": verdict.finding.fix}
+        laws.append(law)
     return json.dumps({"name": name, "kind": kind, "laws": laws}, indent=1, ensure_ascii=False)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import gc
-import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cbobench import params
-from cbobench.algorithms.base import Setting
-from cbobench.errors import CbobenchError, reraise_stop
+from cbobench.errors import CbobenchError, Misuse, reraise_stop
 from cbobench.gp.kernels import Array
+from cbobench.play.isolation import isolate_play
 from cbobench.play.play import Play, PlayOptions
 from cbobench.play.task import describe_error
 from cbobench.problems import PROBLEMS
@@ -36,8 +34,9 @@ PLACES: dict[str, dict[str, Any]] = {
         "second_change": 8,
     },
 }
-ROUNDS = {"a box": 12, "delays": 12, "functions that move": 12}
-SHORT = {"a box": 2}
+ROUNDS = dict.fromkeys(PLACES, 12) | {"a finite set": 20, "a set without coordinates": 20}
+SHORT = dict.fromkeys(PLACES, 5) | {"a box": 2}
+FULL_INFORMATION = "full information of the constraints"
 
 
 @dataclass(frozen=True)
@@ -53,23 +52,11 @@ class Finding:
     fix: str = ""
 
     def __str__(self) -> str:
-        if self.fix:
-            return f"{self.evidence}; {self.fix}"
-        return self.evidence
+        return f"{self.evidence}; {self.fix}" if self.fix else self.evidence
 
 
 class Broken(CbobenchError):
     """A play raised an error, so that nothing more can be tested."""
-
-
-class Reference(NamedTuple):
-    """A play as arrays by name, the algorithm after it, and what it was told: None where that
-    cannot be told again.
-    """
-
-    arrays: dict[str, Array]
-    algorithm: Any
-    told: tuple[Setting, Tape] | None
 
 
 @dataclass(frozen=True)
@@ -80,6 +67,7 @@ class Trial:
         name: its registered name or import path, which names its streams.
         place: the problem's word, which names its streams.
         horizon: number of rounds.
+        recommends: whether it is asked for a recommendation after each round.
     """
 
     cls: type[Any]
@@ -88,50 +76,37 @@ class Trial:
     place: str
     horizon: int = 20
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def every_round(self) -> range:
-        """The rounds, after each of which a recommendation may be asked for."""
-        return range(1, self.horizon + 1)
+    recommends: bool = True
 
     @cached_property
-    def reference(self) -> Reference:
-        """A play of all seeds without recommendations, on tape where that can be; the global
-        generators begin at 2.
+    def recorded(self) -> tuple[dict[str, Array], Tape | None]:
+        """A play of all seeds without recommendations, and its tape, None where what was told
+        cannot be told again; the global generators begin at 2.
 
         Raises:
             Broken: any error.
         """
-        names = (self.problem, self.place, self.algorithm(), self.name)
-        play = Play(*names, SEEDS, self.horizon)
-        told = None
+        play = self.begin(self.algorithm(), SEEDS)
         # What is shown on a box is a function, and numbers cannot replace it.
-        shows = "full information of the constraints" in self.problem.offers()
-        if not (self.cls.reference or (shows and self.place == "a box")):
-            told = record(play)
+        shows_function = self.place == "a box" and FULL_INFORMATION in self.problem.offers()
+        tape = None if self.cls.reference or shows_function else Tape(play)
         with seed_global_generators(2):
             arrays = play_to_arrays(play)
-        # The play holds f and g: it must be gone before a replay looks for them.
-        del play
-        if told is not None:
-            told[1].inner = None
-            if isinstance(told[0].slopes, Table):
-                told[0].slopes.slopes = None
-        gc.collect()
-        return Reference(arrays, None, told)
+        if tape is not None:
+            tape.close()
+        return arrays, tape
 
     @cached_property
-    def recommending_reference(self) -> Reference:
-        """The same with a recommendation after each round, which several laws hold other plays
-        against; the global generators begin at 1.
+    def played(self) -> tuple[dict[str, Array], Any]:
+        """A play of all seeds, which several laws hold other plays against, and the algorithm after
+        it; the global generators begin at 1.
 
         Raises:
             Broken: any error.
         """
         algorithm = self.algorithm()
         with seed_global_generators(1):
-            arrays = self.play(SEEDS, self.every_round, algorithm)
-        return Reference(arrays, algorithm, None)
+            return self.play(SEEDS, algorithm), algorithm
 
     def finding(self, evidence: str, fix: str) -> Finding:
         """What breaks a law on this problem."""
@@ -141,21 +116,19 @@ class Trial:
         """A fresh instance."""
         return params.build(self.cls, self.settings)
 
-    def play(
-        self, seeds: Sequence[int], recommended_rounds: Iterable[int] = (), algorithm: Any = None
-    ) -> dict[str, Array]:
-        """Return a play's arrays by name, with axes (rounds, S, ...).
+    def begin(self, algorithm: Any, seeds: Sequence[int], recommended: Sequence[int] = ()) -> Play:
+        """Return a play by an instance, with the rounds after which it is asked to recommend."""
+        options = PlayOptions(recommended)
+        return Play(self.problem, self.place, algorithm, self.name, seeds, self.horizon, options)
 
-        Args:
-            recommended_rounds: rounds after which it is asked for a recommendation.
-            algorithm: an observed instance, in place of a fresh one.
+    def play(self, seeds: Sequence[int], algorithm: Any) -> dict[str, Array]:
+        """Return the arrays of a play by an instance, by name, with axes (rounds, S, ...).
 
         Raises:
             Broken: any error.
         """
-        algorithm = self.algorithm() if algorithm is None else algorithm
-        names = (self.problem, self.place, algorithm, self.name)
-        return play_to_arrays(Play(*names, seeds, self.horizon, PlayOptions(recommended_rounds)))
+        recommended = range(1, self.horizon + 1) if self.recommends else ()
+        return play_to_arrays(self.begin(algorithm, seeds, recommended))
 
 
 def play_to_arrays(play: Play) -> dict[str, Array]:
@@ -167,10 +140,9 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
         raise Broken(describe_error(error)[0]) from error
     arrays = {
         name: np.concatenate([getattr(c, name) for c in chunks])
-        for name in ("actions", "observed_f", "observed_g")
+        for name in ("actions", "observed_f", "observed_g", "duals")
+        if getattr(chunks[0], name) is not None
     }
-    if chunks[0].duals is not None:
-        arrays["duals"] = np.concatenate([np.asarray(c.duals) for c in chunks])
     for metric in chunks[0].metrics.values:
         arrays[metric] = np.concatenate([c.metrics.values[metric] for c in chunks])
     return arrays
@@ -181,8 +153,7 @@ def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
     last bit.
     """
     for name in dict.fromkeys([*left, *right]):
-        left_values = left.get(name)
-        right_values = right.get(name)
+        left_values, right_values = left.get(name), right.get(name)
         if left_values is None or right_values is None or left_values.shape != right_values.shape:
             return f"{name} (there in one of them only)"
         # A NaN counts as equal to a NaN.
@@ -191,9 +162,7 @@ def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
         )
         if not same.all():
             since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"
-            if name.startswith("self."):
-                return name
-            return name.replace("_", " ") + since
+            return name if name.startswith("self.") else name.replace("_", " ") + since
     return ""
 
 
@@ -202,47 +171,46 @@ def select_replicate(arrays: Mapping[str, Array], replicate: int) -> dict[str, A
     return {name: values[:, replicate : replicate + 1] for name, values in arrays.items()}
 
 
-def trials(
-    cls: type[Any],
-    name: str,
-    settings: Mapping[str, Any],
-    refusals: list[str] | None = None,
-    short: bool = False,
-) -> Iterator[Trial]:
-    """Yield an algorithm on every place that it can play.
+def find_trials(cls: type[Any], name: str, settings: Mapping[str, Any], short: bool) -> list[Trial]:
+    """Return an algorithm on every place that it can play.
 
     Args:
-        refusals: takes the reasons of the other places.
         short: fewer rounds, on the first place and on a box.
+
+    Raises:
+        CbobenchError: it can play nowhere.
     """
     algorithm = params.build(cls, settings)
-    places = 0
+    horizons = SHORT if short else ROUNDS
+    needs = ", ".join(sorted(cls.needs))
+    refusal: CbobenchError = Misuse(
+        f"no problem here offers what it needs ({needs}); ask for less in needs"
+    )
+    trials: list[Trial] = []
     for place in PLACES:
-        if short and places and place != "a box":
+        is_left_out = short and trials and place != "a box"
+        problem = prepare_place(place, FULL_INFORMATION in cls.needs)
+        if is_left_out or not cls.needs <= problem.offers():
             continue
-        full = "full information of the constraints" in cls.needs and place in (
-            "a finite set",
-            "a box",
-        )
-        problem = prepare_place(place, full)
-        if cls.needs <= problem.offers():
-            try:
-                algorithm.check(problem)
-            except CbobenchError as error:  # the parameters do not fit this place
-                if refusals is not None:
-                    refusals.append(str(error))
-                continue
-            places += 1
-            horizons = (SHORT, 5) if short else (ROUNDS, 20)
-            yield Trial(cls, name, problem, place, horizons[0].get(place, horizons[1]), settings)
+        try:
+            algorithm.check(problem)
+        except CbobenchError as error:  # the parameters do not fit this place
+            refusal = error
+            continue
+        trials.append(Trial(cls, name, problem, place, horizons[place], settings))
+    if not trials:
+        raise refusal
+    return trials
 
 
 @cache
 def prepare_place(place: str, full_information: bool) -> Problem:
     """Return the problem of a place, prepared once for all classes that play it."""
-    values = {key: value for key, value in PLACES[place].items() if key != "name"}
-    values |= {"full_information": True} if full_information else {}
-    problem: Problem = params.build(PROBLEMS.get(PLACES[place]["name"]), values)
+    values = dict(PLACES[place])
+    cls = PROBLEMS.get(values.pop("name"))
+    if full_information and place in ("a finite set", "a box"):
+        values["full_information"] = True
+    problem: Problem = params.build(cls, values)
     problem.prepare(DataFolder())
     return problem
 
@@ -254,26 +222,41 @@ class Tape:
     """A channel that records feedback and later replays it, whatever is played.
 
     Attributes:
+        setting: of the play, with its slopes on tape.
         facts: the arrays of the setting by name, as they were before the play.
         feedbacks: of each round.
         given: the copies of them that were told, which a method may have changed.
     """
 
-    def __init__(self, inner: Channel, facts: Mapping[str, Array]) -> None:
-        self.inner: Channel | None = inner
-        self.facts = facts
+    def __init__(self, play: Play) -> None:
+        """Put a play that has not begun on tape."""
+        slopes = play.setting.slopes
+        self.inner: Channel | None = play.channel
+        self.slopes = None if slopes is None else Table(slopes)
+        self.setting = replace(play.setting, slopes=self.slopes)
+        self.facts = {
+            name: fact.copy()
+            for name, fact in vars(self.setting).items()
+            if isinstance(fact, np.ndarray)
+        }
         self.feedbacks: list[Feedback] = []
         self.given: list[Feedback] = []
         self.constraint_values: list[Array | None] = []
+        play.channel = self
+        play.setting = self.setting
+
+    def close(self) -> None:
+        """Replay from now on, and let go of f and g, which a second play must not find."""
+        self.inner = None
+        if self.slopes is not None:
+            self.slopes.slopes = None
 
     def before(self, t: int) -> Shown | None:
         if self.inner is not None:
             function = self.inner.before(t)
             self.constraint_values.append(None if function is None else function(None))
         values = self.constraint_values[t - 1]
-        if values is None:
-            return None
-        return lambda points: values.copy()
+        return None if values is None else lambda points: values.copy()
 
     def at(self, t: int, actions: Actions) -> Feedback:
         if self.inner is not None:
@@ -302,17 +285,6 @@ class Table:
         return self.values[key].copy()
 
 
-def record(play: Play) -> tuple[Setting, Tape]:
-    """Put a play on tape; its setting, and the tape."""
-    setting = play.setting
-    arrays = {name: a for name, a in vars(setting).items() if isinstance(a, np.ndarray)}
-    tape = Tape(play.channel, facts={name: a.copy() for name, a in arrays.items()})
-    table = None if setting.slopes is None else Table(setting.slopes)
-    play.channel = tape
-    play.setting = replace(setting, slopes=table)
-    return play.setting, tape
-
-
 # What is not the class's own ----------------------------------------------------------------------
 
 
@@ -322,17 +294,10 @@ def seed_global_generators(seed: int) -> Iterator[None]:
 
     PyTorch's counts if it has been imported.
     """
-    of_numpy, of_python = np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
     torch = sys.modules.get("torch")
-    of_torch = None if torch is None else torch.get_rng_state()
-    np.random.set_state(dict(np.random.MT19937(seed).state))  # noqa: NPY002
-    random.seed(seed)
-    if torch is not None:
-        torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        np.random.set_state(of_numpy)  # noqa: NPY002
-        random.setstate(of_python)
+    with ExitStack() as stack:
+        stack.enter_context(isolate_play("check", seed))
         if torch is not None:
-            torch.set_rng_state(of_torch)
+            stack.enter_context(torch.random.fork_rng(devices=[]))
+            torch.manual_seed(seed)
+        yield

@@ -25,9 +25,9 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     """`cbobench check`."""
     from cbobench.check.report import (
         Verdict,
+        check,
         format_verdict,
         kind_of,
-        laws_on,
         summarise,
         verdicts_as_json,
     )
@@ -44,20 +44,23 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
             print(CLEARED * on_terminal, end="", flush=True)
             tell(f"  {text}")
 
-    settings = _settings(options.set)
-    kind = kind_of(options.name)
-    verdicts: list[Verdict] = []
-    for law, judge in laws_on(options.name, settings, DataFolder(options.data, watcher=Notes())):
+    def announce(law: str) -> None:
         if plain and not verdicts:  # now the settings are valid
             print(f"{options.name} ({kind})", flush=True)
         # A law may take a second: a terminal shows which one is tested, until its verdict is there.
         if on_terminal:
             print(f"  ...   {law}", end="", flush=True)
-        verdicts.append(judge())
+
+    settings = _settings(options.set)
+    kind = kind_of(options.name)
+    verdicts: list[Verdict] = []
+    data = DataFolder(options.data, watcher=Notes())
+    for verdict in check(options.name, settings, data, on_law=announce):
+        verdicts.append(verdict)
         if on_terminal:
             print(CLEARED, end="")
-        if plain and not verdicts[-1].skipped:
-            print(printable(format_verdict(verdicts[-1])), flush=True)
+        if plain and not verdict.skipped:
+            print(printable(format_verdict(verdict)), flush=True)
     print(summarise(verdicts) if plain else verdicts_as_json(options.name, kind, verdicts))
     return int(any(verdict.finding is not None for verdict in verdicts))
 

@@ -34,6 +34,20 @@ class Beaten(Disc):
         return replace(super().draw(generators), point=np.array([0.5, 0.5]), f_star=1.0)
 
 
+class Misstated(Disc):
+    """Draws with another reward than its optimum has."""
+
+    def draw(self, generators):
+        return replace(super().draw(generators), f_star=2.0)
+
+
+class Unreachable(Disc):
+    """Draws with an optimum outside the disc."""
+
+    def draw(self, generators):
+        return replace(super().draw(generators), point=np.array([1.0, 1.0]), f_star=2.0)
+
+
 class QuitsIn(Disc):
     """Ends Python in its formula."""
 

@@ -62,6 +62,8 @@ FAULTS = {
     ),
     "Infeasible": ("can be prepared", "which is not feasible: g_1 = 1 there"),
     "Beaten": ("optimum as declared", "f = 1.41421"),
+    "Misstated": ("optimum as declared", "has f = 1.414213562, and 2 is stored"),
+    "Unreachable": ("optimum as declared", "is not feasible: g_1 = 1 there"),
     "Unseeded": ("repeatable", TWICE + "observed f"),
     "Globally": ("repeatable", TWICE + "observed f"),
     "Together": (

@@ -11,7 +11,7 @@ import pytest
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.check.problems import Draws, repeatable
+from cbobench.check.problems import play_at_random, repeatable
 from cbobench.cli import main
 from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.simulators.simulator import Simulator
@@ -385,7 +385,7 @@ def test_a_best_known_point_that_is_infeasible_fails_the_cell():
 )
 def test_check_finds_randomness_that_is_not_the_generators(cls, attributes, message):
     task = prepared(cls, attributes, repeats=1)
-    findings = [str(finding) for finding in repeatable(Draws("mine:It", task))]
+    findings = [str(finding) for finding in repeatable(play_at_random(task, "mine:It"))]
     assert [message in finding for finding in findings] == [True] * bool(message)
 
 

@@ -47,7 +47,7 @@ WRONG = [
         ("horizon: 10", "horizont: 10"),
         r"suite.yaml:2: unknown key 'horizont'; did you mean 'horizon'\?",
     ),
-    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; did you mean 'suite'"),
+    (("suite: s", "name: s"), "suite.yaml:1: unknown key 'name'; allowed: about"),
     (("horizon: 10", "horizon: ten"), "horizon is 'ten'; allowed: a whole number"),
     (("horizon: 10", "horizon: 0"), "horizon is 0; allowed: a whole number from 1 to"),
     (("horizon: 10\n", ""), "key 'horizon' is missing"),
