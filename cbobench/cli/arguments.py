@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import warnings
@@ -16,8 +17,14 @@ from pkgutil import resolve_name
 from typing import Any, NoReturn
 
 from cbobench.cli.parser import make_parser
-from cbobench.cli.printed import tell
-from cbobench.errors import Advice, CbobenchError, one_line, refuse_strange
+from cbobench.errors import (
+    Advice,
+    CbobenchError,
+    mask_secrets,
+    one_line,
+    printable,
+    refuse_strange,
+)
 from cbobench.threads import THREAD_VARIABLES, address_space_limit, exit_process
 from cbobench.words import SPELLED
 
@@ -131,3 +138,13 @@ def entry() -> NoReturn:
 
     ignore()  # no signal changes the exit code from here on
     exit_process(code)
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error, where no program takes it for the output."""
+    print(printable(mask_secrets(text)), file=sys.stderr, flush=True)
+
+
+def print_json(content: Any) -> None:
+    """Print content for programs."""
+    print(json.dumps(content, indent=1, ensure_ascii=False))

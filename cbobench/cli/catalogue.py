@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cbobench.cli.printed import print_json, tell
+from cbobench.cli.arguments import print_json, tell
 from cbobench.errors import printable, reraise_stop, unknown
 from cbobench.report.tables.formats import render
 from cbobench.report.tables.table import Code, TextTable

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cbobench.cli.arguments import print_json, tell
 from cbobench.cli.parser import UNDECIDED
-from cbobench.cli.printed import print_json, tell
 from cbobench.errors import Misuse, printable
 from cbobench.words import count_noun, part_of
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cbobench.cli.printed import tell
+from cbobench.cli.arguments import tell
 from cbobench.errors import Misuse, printable, show
 
 TEMPLATES = Path(__file__).parent / "templates"

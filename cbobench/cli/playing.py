@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from cbobench.cli.printed import tell
+from cbobench.cli.arguments import tell
 from cbobench.errors import CbobenchError, Misuse, printable
 from cbobench.watcher import Watcher
 from cbobench.words import count_noun, part_of

@@ -9,9 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from cbobench.cli.arguments import tell
 from cbobench.cli.maintenance import import_if_asked
 from cbobench.cli.parser import UNDECIDED
-from cbobench.cli.printed import tell
 from cbobench.errors import Misuse
 from cbobench.words import count_noun
 

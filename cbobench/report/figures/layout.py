@@ -237,7 +237,7 @@ def set_ticks(axis: Any, width: float, size: Size, panel: AnyPanel) -> None:
         (axis.xaxis, width * 72 / (4 * size.small), across),
         (axis.yaxis, 6, up),
     ):
-        is_count = bool(metric) and METRICS[metric].is_count and not panel.average
+        is_count = metric is not None and METRICS[metric].is_count and not panel.average
         if side.get_scale() == "linear":
             bins = max(2, min(6, int(room)))
             side.set_major_locator(MaxNLocator(bins, steps=[1, 2, 2.5, 5, 10], integer=is_count))
