@@ -5,6 +5,7 @@ what to know of its problems and models, and which run it is of.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import string
 import textwrap
@@ -80,7 +81,7 @@ class FigureContents:
             symbol = panel.metrics[panel.metric].symbol
             for name, label in broken[["algorithm", "label"]].to_numpy():
                 good = run.good(panel.problem, name)[panel.metric]
-                known = f"known in {good.notna().sum():,} of {count_noun(len(good), 'seed')}"
+                known = f"known in {good.count():,} of {count_noun(len(good), 'seed')}"
                 self.found.append((BROKEN, f"{panel.statistic} of {symbol} of {label} ({known})"))
 
 
@@ -102,10 +103,11 @@ def caption(run: Run, summary: str, contents: FigureContents) -> str:
     panels = contents.panels
     lines = [f"{summary.rstrip('.')}."]
     if len(panels) > 1:
-        letters = [f"({string.ascii_lowercase[i % 26]})" for i in range(len(panels))]
-        titles = [f"{panel.title}: " if panel.title else "" for panel in panels]
-        parts = zip(letters, titles, panels, strict=True)
-        lines.append(" ".join(f"{letter} {title}{panel.about}." for letter, title, panel in parts))
+        parts = []
+        for letter, panel in zip(itertools.cycle(string.ascii_lowercase), panels, strict=False):
+            title = f"{panel.title}: " if panel.title else ""
+            parts.append(f"({letter}) {title}{panel.about}.")
+        lines.append(" ".join(parts))
     problems, algorithms = (dict.fromkeys(titles) for titles in zip(*contents.pairs, strict=True))
     lines += [
         _describe_seeds(run, panels, contents),
@@ -124,8 +126,8 @@ def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureConten
     seeds = count_noun(high, "seed") if low == high else f"{low:,} to {count_noun(high, 'seed')}"
     if high == 1:
         seeds = "one seed"
-    sentences = [panel.describe_seeds(seeds, counts.values()) for panel in panels]
-    sentences = list(dict.fromkeys(sentences))
+    said = dict.fromkeys(panel.describe_seeds(seeds, counts.values()) for panel in panels)
+    sentences = [*said]
     pairs = [*contents.pairs, *contents.absent]
     several = len({problem for problem, _ in pairs}) > 1
     problems, algorithms = (run.record.labels(kind) for kind in VARIANT_KINDS)
@@ -152,7 +154,7 @@ def _describe_drawn_cells(
     selection = Selection(run)
     problems = {problem for problem, _ in contents.pairs}
     drawn = [g for g in selection.groups if (g.problem, g.algorithm) in contents.pairs]
-    metrics = {metric for panel in panels for metric in (panel.metric, *panel.centres.values())}
+    metrics = {metric for panel in panels for metric in panel.centres.values()}
     lines = describe_unlike(run, problems, metrics)
     if SIMPLE_REGRET in metrics:
         of_regret = replace(selection, metric=(SIMPLE_REGRET,))
@@ -279,11 +281,7 @@ def describe_settings(run: Run, titles: Mapping[VariantKind, Iterable[str]]) -> 
 def _find_shared(variants: Sequence[Variant]) -> dict[str, Any]:
     """Parameters that two variants or more have, all with the same value."""
     values = gather(pair for variant in variants for pair in variant.values.items())
-    return {
-        name: held[0]
-        for name, held in values.items()
-        if len(held) > 1 and all(value == held[0] for value in held)
-    }
+    return {name: held[0] for name, held in values.items() if held.count(held[0]) == len(held) > 1}
 
 
 def _join_values(values: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from cbobench.errors import unknown
 from cbobench.metrics import METRICS, Metric
-from cbobench.report.figures.style import LEGEND, Look, legend_label, mix_colour, plain, thin
+from cbobench.report.figures.style import WHITE, Look, legend_label, mix_colour, plain, thin
 from cbobench.report.load import Run, read_improvements, read_values, recorded_rounds
 from cbobench.report.quantities import UNREACHED, is_reached
 from cbobench.results.schema import IMPROVED
 from cbobench.stats import intervals
 
 Array = NDArray[np.float64]
-STATISTICS = ("mean", "median")
+Statistic = Literal["mean", "median"]
+STATISTICS = get_args(Statistic)
 
 
 def centre(values: Array, metric: str, statistic: str = "mean") -> tuple[Array, Array, Array]:
@@ -81,7 +82,6 @@ EDGE: dict[str, Any] = {
 }
 CARETUP, CARETDOWN = 6, 7  # matplotlib's markers of bars that leave the panel
 Looks = Mapping[str, Look]
-Statistic = Literal["mean", "median"]
 
 
 # of its largest value: nothing below is shown on a logarithmic axis, as it says little but rounding
@@ -200,6 +200,11 @@ class Panel(ProblemPanel):
         return {self.statistic: self.metric}
 
     @property
+    def drawn(self) -> list[str]:
+        """Columns of the frame with what stands for the seeds, and its ends."""
+        return [self.statistic, "low", "high"]
+
+    @property
     def steps(self) -> bool:
         """Whether a value holds until the next one, as what is best so far does."""
         return not (METRICS[self.metric].cumulative or self.average)
@@ -242,7 +247,7 @@ class Panel(ProblemPanel):
             if self.metric == IMPROVED and run.is_thinned
         }
         moments = {t for steps in falls.values() for t in steps.index}
-        columns = ["algorithm", "label", "t", self.statistic, "low", "high", "n", "expected"]
+        columns = ["algorithm", "label", "t", *self.drawn, "n", "expected"]
         columns += ["stale", "f_star"] if has_best else ["stale"]
         parts = []
         for title, t in rounds_by_title.items():
@@ -276,8 +281,7 @@ class Panel(ProblemPanel):
         """What the vertical axis must hold: the curves, without the transient of time averages but
         with 0, and bars as far as they do not flatten the curves. NaN without a number.
         """
-        columns = [self.statistic, "low", "high"]
-        values = frame[columns].to_numpy(np.float64)
+        values = frame[self.drawn].to_numpy(np.float64)
         if self.average:
             values = values[frame["t"] > SETTLED * frame["t"].max()]
             values = np.vstack([values, np.zeros(3)])
@@ -310,7 +314,7 @@ class Panel(ProblemPanel):
         edge = self.edge(frame)
         if not np.isnan(edge):
             return [f"A curve at the lower edge is 0, or below {2 * edge:.1g}."]
-        values = frame[[self.statistic, "low", "high"]]
+        values = frame[self.drawn]
         low, high = (0.0, np.inf) if "y" in self.log else self.range(frame)
         least = values.min().min()
         most = values.max().max()
@@ -345,9 +349,7 @@ class Panel(ProblemPanel):
                 **EDGE,
             )
             axis.add_collection(line, autolim=False)
-            frame = frame.assign(
-                **{name: frame[name].clip(lower=edge) for name in (self.statistic, "low", "high")}
-            )
+            frame = frame.assign(**{name: frame[name].clip(lower=edge) for name in self.drawn})
         # Grey curves lie below those of the lead.
         curves = [
             (looks[str(title)], curve) for title, curve in frame.groupby("algorithm", sort=False)
@@ -373,7 +375,7 @@ class Panel(ProblemPanel):
         if "y" not in self.log:
             return
         # Matplotlib before 3.11 leaves more room below bars.
-        values = frame[[self.statistic, "low", "high"]].to_numpy(np.float64)
+        values = frame[self.drawn].to_numpy(np.float64)
         values = values[values > 0]
         if len(values):
             # Bands that end at nearly 0 would flatten the curves.
@@ -400,8 +402,8 @@ class Panel(ProblemPanel):
         # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
         mark_places = points**share - 1 if "x" in self.log else points * share
         marks = np.unique(mark_places.astype(int).clip(max=points - 1))
-        label = legend_label(*group[list(LEGEND)].iloc[0])
-        t, middle, low, high = group[["t", self.statistic, "low", "high"]].to_numpy(np.float64).T
+        label = legend_label(group.iloc[0])
+        t, middle, low, high = group[["t", *self.drawn]].to_numpy(np.float64).T
         if np.isnan(middle).all():  # what is not drawn is not in the legend
             return
         axis.plot(
@@ -448,7 +450,7 @@ class Panel(ProblemPanel):
 
     def _draw_end(self, axis: Any, group: pd.DataFrame, look: Look, beyond: float) -> None:
         """The quartiles of the last round as a bar beyond it, where no other curve has its own."""
-        ends = group[["t", self.statistic, "low", "high"]].to_numpy(np.float64)
+        ends = group[["t", *self.drawn]].to_numpy(np.float64)
         first, (t, middle, low, high) = ends[0, 0], ends[-1]
         # Of one round there is no length: as if there were one round more, or a decade.
         ratio, length = (t / first, t - first) if t > first else (10.0, 1.0)
@@ -542,7 +544,7 @@ class Boxes(ProblemPanel):
                 widths=0.62 * self.step,
                 patch_artist=True,
                 manage_ticks=False,
-                boxprops=line | {"facecolor": mix_colour(colour, 0.65, towards=255)},
+                boxprops=line | {"facecolor": mix_colour(colour, 0.65, WHITE)},
                 whiskerprops=line,
                 capprops=line,
                 medianprops={"color": colour, "linewidth": 2 * line["linewidth"]},

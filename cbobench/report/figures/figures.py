@@ -239,8 +239,7 @@ def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -
     for title in labels.index.intersection(wide.columns, sort=False):
         curve = wide[title]
         for first in places:
-            is_apart = (curve - wide[first]).abs() > CLOSE * height
-            if curve.isna().equals(wide[first].isna()) and not is_apart.any():
+            if np.allclose(curve, wide[first], 0.0, CLOSE * height, equal_nan=True):
                 places[first].append(labels[title])
                 break
         else:
@@ -268,8 +267,7 @@ def compose(
         panel = speak(run, panel)
         frame = panel.data(run)
         contents.describe(run, panel, frame)
-        columns = [name for name in panel.centres if name in frame]
-        if len(frame) and (not columns or frame[columns].notna().to_numpy().any()):
+        if len(frame) and frame[[*panel.centres]].notna().to_numpy().any():
             contents.panels.append(panel)
             frames.append(frame)
         else:
@@ -312,7 +310,7 @@ def paint(
     """Draw the panels, and note which methods are grey and which curves coincide; the rows go into
     the contents.
     """
-    titles = [title for panel in contents.panels for title in panel.algorithm_titles(run)]
+    titles = [title for panel in contents.panels for _, title in panel.pairs(run)]
     lead = choose_lead(run, titles, highlight)
     algorithm_looks = looks(run.full_record, lead.coloured)
     if lead.grey:
@@ -438,7 +436,7 @@ def draw(
     from cbobench.report.figures.layout import save
 
     figure = replace(figure, panels=[_change(panel, options) for panel in figure.panels])
-    crowded = any(len(panel.algorithm_titles(run)) > FEW for panel in figure.panels)
+    crowded = any(len({title for _, title in panel.pairs(run)}) > FEW for panel in figure.panels)
     size = options.size or ("double" if crowded else None)
     look = size_of(size, len(figure.panels), options.font)
     folder.mkdir(parents=True, exist_ok=True)
@@ -450,22 +448,21 @@ def draw(
         kinds = ["pdf", "png", "svg"] if options.svg else ["pdf", "png"]
         paths = [folder / f"{figure.name}.{kind}" for kind in (*kinds, "csv", "txt")]
         facts = {"Title": figure.caption, "Keywords": identity(run)}
-        save(image, paths[:-2], look.dpi, text, facts)
-        write_numbers(pd.concat([frame for frame in contents.frames if len(frame)]), paths[-2])
-        paths[-1].write_text(text, encoding="utf-8")
+        *pictures, numbers, words = paths
+        save(image, pictures, look.dpi, text, facts)
+        write_numbers(pd.concat(contents.frames), numbers)
+        words.write_text(text, encoding="utf-8")
     return paths
 
 
 def _change(panel: AnyPanel, options: DrawOptions) -> AnyPanel:
     """A panel as the options have it, as far as they are about such a one."""
-    changes: dict[str, Any] = {}
-    if isinstance(panel, Panel | Plane) and options.statistic is not None:
-        changes["statistic"] = options.statistic
-    if isinstance(panel, Panel) and options.log is not None:
-        changes["log"] = options.log
-    if isinstance(panel, Panel) and options.bands:
-        changes["bands"] = True
-    return replace(panel, **changes)
+    names = ["statistic"] if isinstance(panel, Plane) else []
+    if isinstance(panel, Panel):
+        names = ["statistic", "log", "bands"]
+    asked: dict[str, Any] = {name: getattr(options, name) for name in names}
+    # No logarithmic axis is something to ask for, too.
+    return replace(panel, **{name: word for name, word in asked.items() if word or word == ""})
 
 
 def write_numbers(frame: pd.DataFrame, path: Path) -> None:

@@ -213,15 +213,15 @@ def set_limits(axes: Sequence[Any], panels: Sequence[AnyPanel]) -> None:
     for axis, panel in known:
         axis.margins(ROOM)
         axis.autoscale_view()
-        for letter, metric in zip("xy", panel.sides, strict=True):
-            low, high = getattr(axis, f"get_{letter}lim")()
-            is_linear = getattr(axis, f"get_{letter}scale")() == "linear"
+        for side, metric in zip((axis.xaxis, axis.yaxis), panel.sides, strict=True):
+            low, high = side.get_view_interval()
+            is_linear = side.get_scale() == "linear"
             # Rounds and shares are not negative.
             floor = METRICS[metric].least if metric else 0.0
             if floor is not None and low - floor < 0.25 * (high - low) and is_linear:
                 # a curve at the floor is seen
-                room = ROOM / 2 * (high - floor) if letter == "y" else 0.0
-                axis.set(**{f"{letter}lim": (floor - room, high)})
+                room = ROOM / 2 * (high - floor) if side is axis.yaxis else 0.0
+                axis.set(**{f"{side.axis_name}lim": (floor - room, high)})
     for together in gather((panel.scale, axis) for axis, panel in known).values():
         lows, highs = zip(*(axis.get_ylim() for axis in together), strict=True)
         for axis in together:

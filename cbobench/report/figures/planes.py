@@ -135,7 +135,7 @@ class Plane(ProblemPanel):
             for name, metric in self.centres.items()
             if row[f"{name}_defined"] < row["n"]
         ]
-        label = legend_label(row["label"], row["n"], row["expected"], row["stale"], notes)
+        label = legend_label(row, notes)
         at = {
             n: [np.minimum(row[n + end], edge[end == "_high"]) for end in ENDS]
             for n, edge in edges.items()

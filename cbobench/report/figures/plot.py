@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, get_args
+from typing import Any
 
 from cbobench.errors import CbobenchError, Misuse, show, words_of
 from cbobench.metrics import METRICS
 from cbobench.params import accept_fields
 from cbobench.report.figures.captions import UNKNOWN
-from cbobench.report.figures.curves import Panel, Statistic
+from cbobench.report.figures.curves import STATISTICS, Panel, Statistic
 from cbobench.report.figures.figures import (
     Figure,
     compose,
@@ -130,7 +130,6 @@ def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
     """
     kind = options.kind
     last = options.last
-    statistics = get_args(Statistic)
     # The default of each of them is None or False, which is the same as "" for the axes.
     alien = [word for word in ALIEN[kind] if getattr(options, word) not in (None, False, "")]
     own = [word for word in ("size", "font") if getattr(options, word) is not None]
@@ -145,15 +144,15 @@ def _refuse_alien(options: PlotOptions, names: Sequence[str]) -> None:
         ),
         (alien, f"{' and '.join(alien)} {verb} not apply to a {kind}; leave {pronoun} out"),
         (
-            options.statistic not in (None, *statistics),
-            f"statistic is {show(options.statistic)}; allowed: {', '.join(map(repr, statistics))}",
+            options.statistic not in (None, *STATISTICS),
+            f"statistic is {show(options.statistic)}; allowed: {', '.join(map(repr, STATISTICS))}",
         ),
         (
             options.ax is not None and own,
             f"{' and '.join(own)} of axes of your own are yours; leave out, or leave ax out",
         ),
         (
-            last is not None and (isinstance(last, bool) or not isinstance(last, int) or last < 1),
+            last is not None and (type(last) is not int or last < 1),
             f"last is {show(last)}; it must be a round, a whole number of at least 1",
         ),
         (

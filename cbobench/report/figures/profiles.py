@@ -19,7 +19,7 @@ import pandas as pd
 from cbobench.errors import Misuse
 from cbobench.metrics import METRICS, Array
 from cbobench.report.figures.curves import Looks, marker_offset
-from cbobench.report.figures.style import LEGEND, legend_label
+from cbobench.report.figures.style import legend_label
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
 from cbobench.report.notes import collect_notes
@@ -220,10 +220,9 @@ class Profile:
     kind: Literal["performance", "data"]
     problems: Sequence[str] | None = None
     algorithms: Sequence[str] | None = None
-    metric: ClassVar[str] = SIMPLE_REGRET
     problem: ClassVar[str] = "all"
     average: ClassVar[bool] = False
-    centres: ClassVar[dict[str, str]] = {}
+    centres: ClassVar[dict[str, str]] = {"share": SIMPLE_REGRET}
     sides: ClassVar[tuple[None, None]] = (None, None)
     scale: ClassVar[tuple[str, ...]] = ("share",)
 
@@ -259,10 +258,6 @@ class Profile:
             if (self.problems is None or group.problem in self.problems)
             and (self.algorithms is None or group.algorithm in self.algorithms)
         ]
-
-    def algorithm_titles(self, run: Run) -> list[str]:
-        """Titles of the algorithms to show."""
-        return list(dict.fromkeys(group.algorithm for group in self.groups(run)))
 
     def pairs(self, run: Run) -> list[tuple[str, str]]:
         """Titles of the problems and algorithms to show."""
@@ -311,7 +306,7 @@ class Profile:
             axis.plot(
                 x,
                 group["share"],
-                label=legend_label(*group[list(LEGEND)].iloc[0]),
+                label=legend_label(group.iloc[0]),
                 markevery=sorted({*marks.tolist()}),
                 drawstyle="steps-post",
                 **looks[str(title)].line(),

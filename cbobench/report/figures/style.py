@@ -180,25 +180,24 @@ def use_fonts_for(labels: Iterable[str]) -> None:
     import matplotlib as mpl
     from matplotlib import font_manager
 
-    def lacking(path: str, chars: set[str]) -> set[str]:
-        charmap = font_manager.get_font(path).get_charmap()
-        return {char for char in chars if ord(char) not in charmap}
-
     missing = {char for char in "".join(labels) if not char.isascii() and char.isprintable()}
-    if missing:
-        missing = lacking(font_manager.findfont(font_manager.FontProperties()), missing)
-    families = list(mpl.rcParams["font.family"])
     # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
-    order = [
-        (not e.fname.endswith(".ttf"), e.name, e.fname)
-        for e in font_manager.fontManager.ttflist
-        if e.style == "normal" and not e.name.startswith(BOXES)
-    ]
-    for _, name, path in sorted(order) if missing else ():
-        left = lacking(path, missing)
-        if left != missing:
+    others = sorted(
+        (not entry.fname.endswith(".ttf"), entry.name, entry.fname)
+        for entry in font_manager.fontManager.ttflist
+        if entry.style == "normal" and not entry.name.startswith(BOXES)
+    )
+    own = font_manager.findfont(font_manager.FontProperties())
+    families = list(mpl.rcParams["font.family"])
+    for _, name, path in [(False, "", own), *others]:
+        # No file is opened for nothing.
+        if not missing:
+            break
+        charmap = font_manager.get_font(path).get_charmap()
+        left = {char for char in missing if ord(char) not in charmap}
+        if name and left != missing:
             families.append(name)
-            missing = left
+        missing = left
     mpl.rcParams["font.family"] = families
     if missing:
         sample = " ".join(sorted(missing)[:MOST_SHOWN])
@@ -224,6 +223,8 @@ PALETTE = {
     "pink": "#e957e1",
 }
 CONTRAST = 3.0  # of every line on white: what WCAG asks of parts of pictures
+WHITE = "#ffffff"
+BLACK = "#000000"
 GREY = "#8c8c8c"  # of methods that are not in the lead
 MARKERS = "osD^vPXp<>"
 DASHES: tuple[tuple[float, ...], ...] = (
@@ -311,11 +312,10 @@ def look_of(name: str, used_looks: Iterable[tuple[str, str]] = ()) -> Look:
     attempt = 0
     while True:
         word = hashlib.sha256(f"{SALT} {attempt} {name}".encode()).digest()
-        look = Look(
-            [*PALETTE.values()][word[0] % len(PALETTE)], DASHES[word[1] % 5], MARKERS[word[2] % 10]
-        )
-        if (look.colour, look.marker) in free:
-            return look
+        colour = [*PALETTE.values()][word[0] % len(PALETTE)]
+        marker = MARKERS[word[2] % 10]
+        if (colour, marker) in free:
+            return Look(colour, DASHES[word[1] % 5], marker)
         attempt += 1
 
 
@@ -351,23 +351,22 @@ def swept_parameter(variants: Sequence[Variant]) -> str | None:
 
 def step_of(look: Look, position: int, count: int) -> Look:
     """The look of a value in a sweep over a number, from light to dark in its order."""
-    light = deepen(mix_colour(look.colour, 0.6, 255.0))
-    dark = mix_colour(look.colour, 0.7, 0.0)
-    ends = zip(*(bytes.fromhex(colour[1:]) for colour in (light, dark)), strict=True)
-    share = position / (count - 1)
-    mixed = bytes(round(a + share * (b - a)) for a, b in ends)
-    marker = MARKERS[position % len(MARKERS)]
-    return Look(f"#{mixed.hex()}", (), marker, position < len(MARKERS))
+    light = deepen(mix_colour(look.colour, 0.6, WHITE))
+    dark = mix_colour(look.colour, 0.7, BLACK)
+    colour = mix_colour(light, position / (count - 1), dark)
+    return Look(colour, (), MARKERS[position % len(MARKERS)], position < len(MARKERS))
 
 
-def mix_colour(colour: str, share: float, towards: float | None = None) -> str:
-    """A colour with a share of white (towards 255) or black (0); by default away from its own
+def mix_colour(colour: str, share: float, towards: str = "") -> str:
+    """A colour with a share of another; by default of black or white, away from its own
     lightness.
     """
-    parts = [*bytes.fromhex(colour[1:])]
-    if towards is None:
-        towards = 0.0 if np.dot(parts, (0.3, 0.6, 0.1)) > 110 else 255.0
-    return f"#{bytes(round(part + share * (towards - part)) for part in parts).hex()}"
+    start = bytes.fromhex(colour[1:])
+    if not towards:
+        is_light = np.dot([*start], (0.3, 0.6, 0.1)) > 110
+        towards = BLACK if is_light else WHITE
+    ends = zip(start, bytes.fromhex(towards[1:]), strict=True)
+    return f"#{bytes(round(a + share * (b - a)) for a, b in ends).hex()}"
 
 
 def measure_contrast(colour: str) -> float:
@@ -379,10 +378,8 @@ def measure_contrast(colour: str) -> float:
 
 def deepen(colour: str) -> str:
     """The colour, with as much black as it takes to be seen on white."""
-    share = next(
-        i for i in range(101) if measure_contrast(mix_colour(colour, i / 100, 0.0)) >= CONTRAST
-    )
-    return mix_colour(colour, share / 100, 0.0)
+    darker = (mix_colour(colour, i / 100, BLACK) for i in range(101))
+    return next(mixed for mixed in darker if measure_contrast(mixed) >= CONTRAST)
 
 
 def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, Look]:
@@ -393,39 +390,35 @@ def looks(record: Manifest, lead: Sequence[str] | None = None) -> Mapping[str, L
         lead: titles of those in colour, the others are grey; by default all have one.
     """
     variants = record.variants("algorithms")
-    if lead is None:
-        return _give_looks(variants)
-    if len({variant.name for variant in variants.values()}) > len(PALETTE):
+    seen = variants
+    if lead is not None and len({variant.name for variant in variants.values()}) > len(PALETTE):
         # All together would share colours: those of a lead have eight to themselves.
-        leading = _give_looks({title: variants[title] for title in variants if title in lead})
-    else:
-        leading = _give_looks(variants)
-    return {title: leading[title] if title in lead else REST for title in variants}
+        seen = {title: variant for title, variant in variants.items() if title in lead}
+    given = _give_looks(seen)
+    return {title: given[title] if lead is None or title in lead else REST for title in variants}
 
 
 def _give_looks(variants: Mapping[str, Variant]) -> Mapping[str, Look]:
     """A look to every variant by title."""
     by_name = gather((variant.name, title) for title, variant in variants.items())
     result: dict[str, Look] = {}
-    by_algorithm: dict[str, Look] = {}
+    used: set[Look] = set()
+    # Of each algorithm, before its variants differ.
+    others: list[Look] = []
     for name in sorted(by_name, key=lambda name: (name not in PUBLISHED, ":" in name, name)):
-        others = by_algorithm.values()
         look = look_of(name, {(other.colour, other.marker) for other in others})
         taken = {other.colour for other in others}
-        free = [colour for colour in PALETTE.values() if colour not in {look.colour, *taken}]
         # With more algorithms than colours some must share one.
-        if free and look.colour in taken and len(by_name) <= len(PALETTE):
+        if look.colour in taken and len(by_name) <= len(PALETTE):
+            free = [colour for colour in PALETTE.values() if colour not in taken]
             choice = hashlib.sha256(name.encode()).digest()[0] % len(free)
             look = replace(look, colour=free[choice])
         markers = {other.marker for other in others}
         if look.marker in markers and name not in PUBLISHED:
             unused = (marker for marker in MARKERS if marker not in markers)
             look = replace(look, marker=next(unused, look.marker))
-        by_algorithm[name] = look
-    used: set[Look] = set()
-    for name in sorted(by_name, key=lambda name: (":" in name, name)):
+        others.append(look)
         titles = by_name[name]
-        look = by_algorithm[name]
         if parameter := swept_parameter([variants[title] for title in titles]):
             titles = sorted(titles, key=lambda title: variants[title].values[parameter])
             result |= {title: step_of(look, i, len(titles)) for i, title in enumerate(titles)}
@@ -457,17 +450,17 @@ def plain(text: str) -> str:
     return ("\u200b" if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-LEGEND = ("label", "n", "expected", "stale")
-"""What a frame says of a curve for its legend."""
-
-
-def legend_label(
-    label: str, n: int, expected: int, stale_count: int, extra_notes: Iterable[str] = ()
-) -> str:
+def legend_label(row: Any, extra_notes: Iterable[str] = ()) -> str:
     """A label of the legend, which says so where seeds are missing, or cells are stale, and what
     more there is.
+
+    Args:
+        row: of a panel's frame, with `label`, `n`, `expected` and `stale`.
     """
-    missing = [f"{n:,} of {expected:,}"] * bool(n != expected)
-    stale = ["stale"] * bool(stale_count)
-    notes = ", ".join([*missing, *extra_notes, *stale])
-    return plain(label) + f" ({notes})" * bool(notes)
+    notes = [*extra_notes]
+    if row["n"] != row["expected"]:
+        notes.insert(0, f"{row['n']:,} of {row['expected']:,}")
+    if row["stale"]:
+        notes.append("stale")
+    label = plain(row["label"])
+    return f"{label} ({', '.join(notes)})" if notes else label
