@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from cbobench import params
 from cbobench.check.trial import (
+    OF_A_PLAY,
     SEEDS,
     Broken,
     Finding,
@@ -161,24 +162,20 @@ def _list_allowed(cls: type[Any], pair: list[dict[str, Any]], name: str) -> list
 
 def _last_attributes(algorithm: Any, replicates: int) -> dict[str, Array]:
     """Return attributes with a value for each replicate, as of one round, (1, S, ...)."""
-    arrays = {
-        name: value for name, value in vars(algorithm).items() if isinstance(value, np.ndarray)
-    }
     return {
-        f"self.{name} at the end": a[None]
-        for name, a in arrays.items()
-        if a.shape[:1] == (replicates,)
+        f"self.{name} at the end": value[None]
+        for name, value in vars(algorithm).items()
+        if isinstance(value, np.ndarray) and value.shape[:1] == (replicates,)
     }
 
 
 def recommending_changes_nothing(trial: Trial) -> Iterator[Finding]:
     """Asking for a recommendation changes no bit of a play."""
-
-    def select_played(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        names = ("actions", "observed_f", "observed_g", "duals")
-        return {name: arrays[name] for name in names if name in arrays}
-
-    if apart := difference(select_played(trial.played[0]), select_played(trial.recorded[0])):
+    asked, left_alone = (
+        {name: arrays[name] for name in OF_A_PLAY if name in arrays}
+        for arrays, _ in (trial.played, trial.recorded)
+    )
+    if apart := difference(asked, left_alone):
         yield trial.finding(
             f"recommend() changes {apart}",
             "it must draw nothing and keep nothing: read the model only",

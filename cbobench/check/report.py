@@ -19,7 +19,7 @@ from cbobench.play.isolation import default_warnings
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
 from cbobench.problems.formulas.box import BoxProblem
-from cbobench.registry import registry_of
+from cbobench.registry import Registry, registry_of
 from cbobench.words import count_noun
 
 Law = Callable[[Any], Iterator[Finding]]
@@ -60,13 +60,13 @@ class Verdict:
     skipped: bool = False
 
 
-def kind_of(name: str) -> str:
-    """Return whether a name belongs to an algorithm or a problem.
+def find_registry(name: str) -> Registry:
+    """Return whether a name belongs to an algorithm or a problem, as the registry that knows it.
 
     Raises:
         Misuse: neither, or an import path that fails.
     """
-    return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()]).kind
+    return registry_of(name, (ALGORITHMS, PROBLEMS), [Path()])
 
 
 def check(
@@ -91,11 +91,11 @@ def check(
         Misuse: no such class, or no such parameter.
     """
     parameters = settings or {}
-    if kind_of(name) == "algorithm":
-        cls = ALGORITHMS.get(name, beside=[Path()])
+    registry = find_registry(name)
+    cls = registry.get(name, beside=[Path()])
+    if registry is ALGORITHMS:
         laws = _of_method(cls, name, parameters, short)
     else:
-        cls = PROBLEMS.get(name, beside=[Path()])
         laws = _of_problem(cls, name, parameters, data or DataFolder())
     if parameters:
         params.resolve(cls, parameters)

@@ -36,6 +36,7 @@ PLACES: dict[str, dict[str, Any]] = {
 }
 ROUNDS = dict.fromkeys(PLACES, 12) | {"a finite set": 20, "a set without coordinates": 20}
 SHORT = dict.fromkeys(PLACES, 5) | {"a box": 2}
+OF_A_PLAY = ("actions", "observed_f", "observed_g", "duals")
 FULL_INFORMATION = "full information of the constraints"
 
 
@@ -140,7 +141,7 @@ def play_to_arrays(play: Play) -> dict[str, Array]:
         raise Broken(describe_error(error)[0]) from error
     arrays = {
         name: np.concatenate([getattr(c, name) for c in chunks])
-        for name in ("actions", "observed_f", "observed_g", "duals")
+        for name in OF_A_PLAY
         if getattr(chunks[0], name) is not None
     }
     for metric in chunks[0].metrics.values:
@@ -153,15 +154,13 @@ def difference(left: Mapping[str, Array], right: Mapping[str, Array]) -> str:
     last bit.
     """
     for name in dict.fromkeys([*left, *right]):
-        left_values, right_values = left.get(name), right.get(name)
-        if left_values is None or right_values is None or left_values.shape != right_values.shape:
+        is_in_both = name in left and name in right
+        if not is_in_both or left[name].shape != right[name].shape:
             return f"{name} (there in one of them only)"
-        # A NaN counts as equal to a NaN.
-        same = (left_values == right_values) | (
-            (left_values != left_values) & (right_values != right_values)
-        )
-        if not same.all():
-            since = f", from round {1 + int(np.argwhere(~same)[0][0])} on"
+        pairs = zip(left[name], right[name], strict=True)
+        same = [np.array_equal(one, other, equal_nan=True) for one, other in pairs]
+        if not all(same):
+            since = f", from round {1 + same.index(False)} on"
             return name if name.startswith("self.") else name.replace("_", " ") + since
     return ""
 

@@ -26,8 +26,8 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
     from cbobench.check.report import (
         Verdict,
         check,
+        find_registry,
         format_verdict,
-        kind_of,
         summarise,
         verdicts_as_json,
     )
@@ -52,7 +52,7 @@ def do_check(options: argparse.Namespace, arguments: list[str]) -> int:
             print(f"  ...   {law}", end="", flush=True)
 
     settings = _settings(options.set)
-    kind = kind_of(options.name)
+    kind = find_registry(options.name).kind
     verdicts: list[Verdict] = []
     data = DataFolder(options.data, watcher=Notes())
     for verdict in check(options.name, settings, data, on_law=announce):

@@ -35,9 +35,8 @@ PATH = re.compile(
     rf"(?:(?<=&#x27;)|(?<=&quot;)){START}[^&\n<]*"  # behind a quote, where it may hold spaces
     rf"|(?<![\w./~…<-]){START}[^\s&<>()\[\]{{}},;:|=*?]+"
 )
-PACKAGES = (
-    re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+)/(?=.)"),
-    re.compile(r".*/(?=cbobench/.*\.py$)"),
+PACKAGE = re.compile(
+    r".*/(?:(?:site-packages|dist-packages|lib/python3\.\d+)/(?=.)|(?=cbobench/.*\.py$))"
 )
 """What stands before the path of a file within its package."""
 
@@ -54,13 +53,13 @@ def draw_curves(run: Run, problem: str) -> Figure | None:
     left_out = {VIOLATION} if lacks_unit(run.record.variants("problems")[problem]) else {}
     names = METRICS.keys() - left_out
     shown = [quantity for quantity in Selection.of(run).shown if quantity.name in names]
-    frames = [_read_curves(run, problem, quantity) for quantity in shown]
-    rows = [(quantity, frame) for quantity, frame in zip(shown, frames, strict=True) if len(frame)]
+    frames = {quantity: _read_curves(run, problem, quantity) for quantity in shown}
+    rows = {quantity: frame for quantity, frame in frames.items() if len(frame)}
     if not rows:
         return None
     figure = _draw_steps(
         run,
-        pd.concat([frame for _, frame in rows]),
+        pd.concat(rows.values()),
         x="t",
         y="median",
         error_y="above",
@@ -72,7 +71,7 @@ def draw_curves(run: Run, problem: str) -> Figure | None:
     )
     figure.layout.annotations = ()  # headings of rows, which axes say
     figure.update_yaxes(matches=None)
-    for i, (quantity, _) in enumerate(reversed(rows), 1):  # plotly counts rows upwards
+    for i, quantity in enumerate(reversed(rows), 1):  # plotly counts rows upwards
         scale = "log" if scale_of(quantity.name) else "linear"
         figure.update_yaxes(title_text=plain(quantity.label), type=scale, row=i)
     figure.update_layout(
@@ -141,11 +140,11 @@ def _draw_steps(run: Run, frame: pd.DataFrame, **settings: Any) -> Figure:
     look_by_title = looks(run.record)
     names = {}
     colours = {}
-    for title, label, n, expected in (
-        frame[["algorithm", "label", "n", "expected"]].drop_duplicates("algorithm").to_numpy()
-    ):
-        names[title] = plain(label + f" ({n} of {expected})" * bool(n != expected))
-        colours[names[title]] = look_by_title[title].colour
+    for row in frame.drop_duplicates("algorithm").itertuples():
+        lacks_cells = row.n != row.expected
+        label = f"{row.label} ({row.n} of {row.expected})" if lacks_cells else row.label
+        names[row.algorithm] = plain(label)
+        colours[plain(label)] = look_by_title[row.algorithm].colour
     figure = px.line(
         frame.assign(method=frame["algorithm"].map(names)),
         color="method",
@@ -195,7 +194,6 @@ def _shorten(path: str) -> str:
     place = path.removeprefix("file://").rstrip("/")
     if place.startswith("/") and place.count("/") == 1:
         return path  # one name behind a slash may be anything
-    for package in PACKAGES:
-        if match := package.match(place):
-            return place[match.end() :]
+    if package := PACKAGE.match(place):
+        return place[package.end() :]
     return f"…/{place.rpartition('/')[2]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,14 +50,11 @@ class Record:
 
 def read_records(published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
     """Return what is published of some cells that were played to their end."""
-    rows = published.find(as_numbers(list(cells)))
     # long columns of text can be filtered, not taken
     is_drawn = np.zeros(len(published.table), dtype=bool)
-    is_drawn[rows] = True
+    is_drawn[published.find(as_numbers(list(cells)))] = True
     drawn = published.table.filter(pa.array(is_drawn)).to_pylist()
-    finals = dict(zip(np.flatnonzero(is_drawn).tolist(), drawn, strict=True))
-    final_of = {cell: finals[row] for cell, row in zip(cells, rows.tolist(), strict=True)}
-    # A file may hold many cells, and is read once.
+    final_of = {final["cell"]: final for final in drawn}
     records = {}
     for task, task_cells in published.by_task(cells).items():
         rounds = _split(pa.concat_tables(task.rounds(cells=task_cells)))
@@ -76,7 +73,7 @@ def _split(table: pa.Table) -> dict[str, pa.Table]:
     return {cell: table.take(rows).sort_by("t") for cell, rows in rows_by_cell(table).items()}
 
 
-def is_of_other_rule(final: dict[str, Any]) -> bool:
+def is_of_other_rule(final: Mapping[str, Any]) -> bool:
     """Return whether another rule than today's made the recommendations of a cell."""
     return bool(final.get(RULE) != RECOMMENDATION_RULE)
 
@@ -92,7 +89,6 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
     left_out = NOT_COMPARED
     if is_of_other_rule(published.final):
         left_out = NOT_COMPARED | OF_RECOMMENDATION
-    # What was played is told before what follows from it.
     text = (
         _compare_rounds(published.rounds, played.rounds, left_out)
         or _compare_improvements(published.improvements, played.improvements)
@@ -114,22 +110,21 @@ def _compare_rounds(published: pa.Table, played: pa.Table, left_out: Collection[
     played = played.filter(pa.array(np.isin(played_t, [*t, played_t[-1]])))
     if played["t"].to_pylist() != t:
         return "its stored rounds are others"
-
-    # Columns that are equal as a whole need no look at their values.
-    first = len(t)
-    text = ""
-    for name in published.column_names:
+    names = [
+        name
+        for name in published.column_names
         # what is no metric a bundle may have left out
-        is_stored = name in METRICS or published[name].null_count < len(t)
-        if name in left_out or not is_stored or published[name].equals(played[name]):
-            continue
-        values = zip(published[name].to_pylist(), played[name].to_pylist(), strict=True)
-        for row, (old, new) in enumerate(values):
-            if row < first and repr(old) != repr(new):  # NaN is equal to NaN, in lists, too
-                first = row
-                difference = describe(_symbol(name), new, old)
-                text = f"of the stored rounds from round {t[row]:,} on: {difference}"
-    return text
+        if name not in left_out and (name in METRICS or published[name].null_count < len(t))
+        if not published[name].equals(played[name])
+    ]
+    old_rows = published.select(names).to_pylist()
+    new_rows = played.select(names).to_pylist()
+    for row, old, new in zip(t, old_rows, new_rows, strict=True):
+        for name in names:
+            if repr(old[name]) != repr(new[name]):  # NaN is equal to NaN, in lists, too
+                difference = _describe(name, new[name], old[name])
+                return f"of the stored rounds from round {row:,} on: {difference}"
+    return ""
 
 
 def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
@@ -139,15 +134,13 @@ def _compare_improvements(published: pa.Table, played: pa.Table) -> str:
     stored = _list_improvements(published)
     expected = _list_improvements(played)
     for t in sorted(stored.keys() | expected.keys()):
-        # None where it fell in one play alone
         if stored.get(t) != expected.get(t):
-            difference = describe(_symbol(IMPROVED), expected.get(t), stored.get(t))
+            difference = _describe(IMPROVED, expected.get(t), stored.get(t))
             return f"improvements from round {t:,} on: {difference}"
     return ""
 
 
 def _list_improvements(table: pa.Table) -> dict[int, float]:
-    # What is stored may hold other rounds, too, in which simple regret does not fall.
     of_one_cell = pa.array(np.zeros(len(table), dtype=np.int64))
     steps = find_improvements(table.append_column("row", of_one_cell))
     return dict(zip(steps["t"].to_pylist(), steps[IMPROVED].to_pylist(), strict=True))
@@ -157,19 +150,14 @@ def _compare_finals(old: dict[str, Any], new: dict[str, Any], left_out: Collecti
     """Return where final values differ, the first in the order of the columns, or ""."""
     for name, value in old.items():
         if name not in left_out and not equal_or_nan(value, new[name]):
-            return f"in the end: {describe(_symbol(name), new[name], value)}"
+            return f"in the end: {_describe(name, new[name], value)}"
     return ""
 
 
-def _symbol(name: str) -> str:
-    if name in METRICS:
-        return METRICS[name].symbol
-    return name
-
-
-def describe(noun: str, played: object, published: object) -> str:
+def _describe(name: str, played: object, published: object) -> str:
     """Return "f is 1.0, published 1.5 (by 0.5)"."""
-    text = f"{noun} is {show(played)}, published {show(published)}"
+    symbol = METRICS[name].symbol if name in METRICS else name
+    text = f"{symbol} is {show(played)}, published {show(published)}"
     if isinstance(played, float) and isinstance(published, float):
         text += f" (by {abs(played - published):.3g})"
     return text

@@ -31,12 +31,6 @@ class Source:
     manifest: Manifest
     published: PublishedCells
 
-    @classmethod
-    def open(cls, run: str) -> Source:
-        """Read a run or a bundle. Raises `CbobenchError` where there is none, or a damaged one."""
-        folder = open_run(run)
-        return cls(folder, Manifest.read(folder), read_published(folder, None))
-
     @property
     def name(self) -> str:
         """The last part of its address, for lines about its cells."""
@@ -79,7 +73,9 @@ def open_sources(runs: Iterable[str]) -> tuple[list[Source], list[str]]:
     # One that cannot be read must not keep the others from being checked.
     for run in runs:
         try:
-            sources.append(Source.open(run))
+            folder = open_run(run)
+            published = read_published(folder, None)
+            sources.append(Source(folder, Manifest.read(folder), published))
         except CbobenchError as error:
             errors.append(error)
     if not sources:

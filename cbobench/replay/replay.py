@@ -39,13 +39,11 @@ class Outcome:
         published: the cell.
         state: whether it is the same to the last bit, or was not played.
         text: the first difference, or why it was not played.
-        other_rule: whether another rule made its recommendations, which are not compared then.
     """
 
     published: PublishedCell
     state: State
     text: str = ""
-    other_rule: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,18 +62,19 @@ class Replay:
     outcomes: tuple[Outcome, ...]
     unread: tuple[str, ...] = ()
 
-    def count(self, state: State) -> int:
-        """Return the number of drawn cells in a state."""
-        return sum(outcome.state == state for outcome in self.outcomes)
+    @property
+    def counts(self) -> Counter[State]:
+        """Return the number of drawn cells in each state."""
+        return Counter(outcome.state for outcome in self.outcomes)
 
     @property
     def verdict(self) -> State:
         """Return "equal" where every drawn cell was checked and is; a run that cannot be read
         differs.
         """
-        if self.unread or self.count("differs"):
+        if self.unread or self.counts["differs"]:
             return "differs"
-        if self.count("not checked"):
+        if self.counts["not checked"]:
             return "not checked"
         return "equal"
 
@@ -103,20 +102,14 @@ def replay(
         raise Misuse(f"--replay is {show(count)}; it must be a whole number of at least 1")
     if seed is not None and not 0 <= seed < SEEDS:
         raise Misuse(f"--seed is {show(seed)}; it must be a whole number from 0 to {SEEDS - 1}")
-
-    # All cells come into one draw: a larger run has more of them drawn.
     sources, unread = open_sources(runs)
     cells = [cell for source in sources for cell in source.list_cells()]
     if not cells:
         raise Misuse("no cell can be drawn: none was played to its end")
-
-    # Who publishes must not foresee which cells are played again.
     seed = secrets.randbelow(SEEDS) if seed is None else seed
     drawn = draw(cells, count, seed)
     on_draw(drawn)
-    if stage is None:
-        stage = Stage()
-    outcomes = _check_cells(drawn, stage)
+    outcomes = _check_cells(drawn, Stage() if stage is None else stage)
     return Replay(seed, len(cells), outcomes, tuple(unread))
 
 
@@ -124,35 +117,30 @@ def _check_cells(drawn: Sequence[PublishedCell], stage: Stage) -> tuple[Outcome,
     """Return what becomes of drawn cells; those of a run, a pair and a horizon are played
     together.
     """
-    # What can be told without a play comes first.
-    outcomes: dict[int, Outcome] = {}
-    groups: dict[tuple[Hashable, ...], list[int]] = {}
-    for i, published in enumerate(drawn):
+    outcomes: list[Outcome] = []
+    groups: dict[tuple[Hashable, ...], list[PublishedCell]] = {}
+    for published in drawn:
         cell = published.cell
         if text := find_contradiction(cell.pair):
-            outcomes[i] = Outcome(published, "differs", printable(text))
+            outcomes.append(Outcome(published, "differs", printable(text)))
         elif text := find_other_player(published.origin):
-            outcomes[i] = Outcome(published, "not checked", printable(text))
+            outcomes.append(Outcome(published, "not checked", printable(text)))
         else:
-            group = id(published.source), cell.pair.key, cell.horizon
-            groups.setdefault(group, []).append(i)
-    # In one block, as cells in lock step take a fraction of the time.
-    for places in groups.values():
-        played = _check_group([drawn[i] for i in places], stage)
-        outcomes |= dict(zip(places, played, strict=True))
-    return tuple(outcomes[i] for i in range(len(drawn)))
+            key = id(published.source), cell.pair.key, cell.horizon
+            groups.setdefault(key, []).append(published)
+    for group in groups.values():
+        outcomes += _check_group(group, stage)
+    return tuple(sorted(outcomes, key=lambda outcome: drawn.index(outcome.published)))
 
 
 def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
     """Return what becomes of cells of one run, pair and horizon."""
     pair = group[0].cell.pair
     try:
-        # what is missing here says nothing of the results
         problem = stage.prepare(pair)
     except CbobenchError as error:
         text = printable(f"{pair.label}: {describe_reason(error)}")
         return [Outcome(published, "not checked", text) for published in group]
-    # It was built of the same parameters, but may be described otherwise.
     if text := printable(stage.find_difference(pair.problem)):
         return [Outcome(published, "differs", text) for published in group]
     try:
@@ -162,13 +150,10 @@ def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
 
 
 def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcome]:
-    # A task as a worker gets it, whose code nobody compares here.
     source = group[0].source
     cells = tuple(published.cell for published in group)
     records = read_records(source.published, [cell.id for cell in cells])
     task = Task(cells, source.manifest.keep, source="replay", libraries="replay")
-
-    # Played into a folder and read from there: both sides come by the same way.
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(place)
         with default_warnings(), captured_output():
@@ -176,26 +161,17 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
         played = read_published(folder, None)
         rows = played.table.select(["cell", "status", "error"]).to_pylist()
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
-        # what has failed has no rounds to compare
         completed = [cell.id for cell in cells if cell.id not in errors]
         plays = read_records(played, completed)
-
     outcomes = []
     for published in group:
         cell = published.cell.id
         if cell in errors:
             outcomes.append(_judge_failure(published, errors[cell]))
             continue
-        text = find_difference(cell, records[cell], plays[cell])
+        text = printable(find_difference(cell, records[cell], plays[cell]))
         state: State = "differs" if text else "equal"
-        outcomes.append(
-            Outcome(
-                published,
-                state=state,
-                text=printable(text),
-                other_rule=is_of_other_rule(records[cell].final),
-            )
-        )
+        outcomes.append(Outcome(published, state, text))
     return outcomes
 
 
@@ -213,22 +189,22 @@ def describe_draw(drawn: Sequence[PublishedCell]) -> str:
     seeds: dict[str, list[int]] = {}
     for published in drawn:
         seeds.setdefault(printable(published.cell.pair.label), []).append(published.cell.seed)
-    names = []
-    for label, numbers in sorted(seeds.items()):
-        noun = "seeds" if len(numbers) > 1 else "seed"
-        names.append(f"{label} {noun} {' '.join(map(str, sorted(numbers)))}")
+    names = [
+        f"{label} seed{'s' if len(numbers) > 1 else ''} {' '.join(map(str, sorted(numbers)))}"
+        for label, numbers in sorted(seeds.items())
+    ]
     return f"{count_noun(len(drawn), 'cell')} to play again: {', '.join(names)}"
 
 
 def describe_replay(replay: Replay) -> list[str]:
     """Return the lines that say what became of the drawn cells."""
     drawn = f"{len(replay.outcomes):,} of {count_noun(replay.cells, 'cell')} drawn"
-    counts = {
-        "equal": replay.count("equal"),
-        "different": replay.count("differs"),
-        "not checked": replay.count("not checked"),
-    }
-    parts = [f"{count:,} {state}" for state, count in counts.items() if count or state == "equal"]
+    counts = replay.counts
+    parts = [f"{counts['equal']:,} equal"]
+    if counts["differs"]:
+        parts.append(f"{counts['differs']:,} different")
+    if counts["not checked"]:
+        parts.append(f"{counts['not checked']:,} not checked")
     lines = [f"{drawn} with --seed {replay.seed}: {', '.join(parts)}"]
     lines += [
         f"  {outcome.published}: {outcome.text}"
@@ -236,13 +212,17 @@ def describe_replay(replay: Replay) -> list[str]:
         if outcome.state == "differs"
     ]
     lines += [f"  cannot be read: {line}" for line in replay.unread]
-    # Many cells share a reason, which is told once.
     reasons = Counter(outcome.text for outcome in replay.outcomes if outcome.state == "not checked")
     lines += [
         f"  not checked: {count_noun(count, 'cell')}: {reason}" for reason, count in reasons.items()
     ]
-    if others := sum(outcome.other_rule for outcome in replay.outcomes):
-        cells = count_noun(others, "cell")
+    of_other_rule = [
+        outcome
+        for outcome in replay.outcomes
+        if outcome.state != "not checked" and is_of_other_rule(outcome.published.row)
+    ]
+    if of_other_rule:
+        cells = count_noun(len(of_other_rule), "cell")
         lines.append(f"  recommendations not compared, as another rule made them: {cells}")
     return lines
 

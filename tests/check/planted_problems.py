@@ -92,13 +92,6 @@ class Unseeded(Disc):
         return Noisy(super().feedback(instances, streams), np.random.default_rng())
 
 
-class Globally(Disc):
-    """A simulator with NumPy's global generator."""
-
-    def feedback(self, instances, streams):
-        return Noisy(super().feedback(instances, streams), np.random)
-
-
 class Together(Disc):
     """A simulator with one generator for all seeds."""
 

@@ -65,7 +65,6 @@ FAULTS = {
     "Misstated": ("optimum as declared", "has f = 1.414213562, and 2 is stored"),
     "Unreachable": ("optimum as declared", "is not feasible: g_1 = 1 there"),
     "Unseeded": ("repeatable", TWICE + "observed f"),
-    "Globally": ("repeatable", TWICE + "observed f"),
     "Together": (
         "same bits in any block",
         "seed 2 alone differs from itself among 3 in observed f",
