@@ -358,7 +358,7 @@ class ConstrainedEI(ScoreAlgorithm):
         if self.exhausted is None:
             return score
 
-        # Behind all others, but finite: without another action they are played.
+        # Behind all others, and finite like them.
         return np.where(self.exhausted, score.min(axis=1, keepdims=True) - 1.0, score)
 
 

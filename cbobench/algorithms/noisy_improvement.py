@@ -96,7 +96,7 @@ class NoisyEI(ScoreAlgorithm):
         f = self.sampled.samples[:, 0]
         g = self.sampled.samples[:, 1:]
 
-        # Difference 1: a value below all sampled ones stands in; no play yet is no value at all.
+        # Difference 1: a value below all sampled ones; in the first round there are none yet.
         low = np.minimum(f.min(axis=2, initial=np.inf), model.centre[:, :1])
         feasible = np.where((g <= 0).all(axis=1), f, -np.inf).max(axis=2, initial=-np.inf)
         self.incumbent = np.maximum(feasible, low - model.amplitude[:, :1])
@@ -131,7 +131,7 @@ class NoisyEI(ScoreAlgorithm):
         gains = log_expected_improvement(f.mean, f.deviation, incumbent)
         gains += log_product(-g.mean / g.deviation)
 
-        # A mean of exponentials, divided by the largest, which may underflow itself.
+        # A mean of gains divided by the largest, as gains themselves may underflow.
         most = gains.max(axis=1)
         score = most + np.log(np.exp(gains - most[:, None]).mean(axis=1))
 

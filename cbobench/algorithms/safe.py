@@ -96,8 +96,7 @@ class SafeSet(Optimistic):
         actions = self.setting.finite
         bound = self.setting.norm[:, 1:]
         if self.metric == "input":
-            # |g|_k bounds slopes in the kernel metric; its steepest ratio to the other carries
-            # that over.
+            # |g|_k bounds slopes in the kernel metric; the steepest ratio of metrics converts them.
             assert actions.input_metric is not None
             metric = actions.input_metric
             bound = bound * actions.steepness
