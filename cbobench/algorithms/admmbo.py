@@ -132,20 +132,24 @@ class ADMMBO(ModelledRun):
             yield self.model.draw_input(self.generator)
         for k in range(self.iterations):
             # Optimality: queries of F plus the quadratic; then x is its best action known.
-            for _ in range(self.later_f if k else self.first_f):
+            count = self.later_f if k else self.first_f
+            for _ in range(count):
                 yield self._query(self.optimality_improvement)
             self.x = self._coordinates()[self._augmented().argmin()]
+
             # Feasibility: the same for every z_i, pulled towards the new x.
             before = self.z.copy()
             for i in range(len(self.z)):
-                for _ in range(self.later_g if k else self.first_g):
+                count = self.later_g if k else self.first_g
+                for _ in range(count):
                     yield self._query(partial(self.feasibility_improvement, i=i))
                 self.z[i] = self._coordinates()[self._infeasibility(i).argmin()]
             self.converged = self.dual_step(before)
             if self.converged:
                 break
-        # Each play may change the means, and with them which action is the incumbent.
         self.stopped_at = self.model.count
+
+        # Each play may change the means, and with them which action is the incumbent.
         while True:
             best = self._incumbent()
             yield self.model.played[best : best + 1]

@@ -219,7 +219,7 @@ class ConstrainedEI(ScoreAlgorithm):
             assert noise is not None
             posterior.set_noise(self.running.unit_noise(noise))
         passed = (feedback.g <= 0).all(axis=1)
-        self.failures = self.failures + ~passed
+        self.failures += ~passed
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
             self.passed_mask[np.arange(len(played)), played] = passed

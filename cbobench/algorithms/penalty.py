@@ -129,7 +129,8 @@ class Penalised(OptimisticReward):
         if self.fits or self.lam == "true":  # separate models, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
-        return self.explore_f(FunctionBelief(mean, deviation, f.width, f.path))
+        inner = FunctionBelief(mean=mean, deviation=deviation, width=f.width, path=f.path)
+        return self.explore_f(inner)
 
     def obstacle(self, task: Task) -> str:
         if self.inner == "ts":

@@ -463,7 +463,7 @@ class SafeOpt(SafeSet):
         surprise = self.lower[s, j, points] - mean[points]
         bound = mean[outside] + columns * (surprise / total)[:, None]
         variance = deviation[outside] ** 2 - columns**2 / total[:, None]
-        bound = bound + g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))
+        bound += g.width[s, j, 0] * np.sqrt(np.maximum(variance, 0.0))
         return np.logical_or.reduce(bound <= 0, axis=1)
 
     def score(self, belief: Belief) -> Array:
