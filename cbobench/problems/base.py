@@ -23,7 +23,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Actions as Actions
 from cbobench.problems.instances import Drawn as Drawn
-from cbobench.problems.instances import Generators, Indices
+from cbobench.problems.instances import Generators, Indices, Mask
 from cbobench.problems.instances import Instances as Instances
 from cbobench.problems.instances import choose_seed_set as choose_seed_set
 from cbobench.problems.user_classes import refuse_signature, refuse_unread
@@ -236,6 +236,10 @@ class Problem:
             return np.where((g > 0) & (g <= most), 0.0, g)
         return g
 
+    def _are_feasible(self, values: Array) -> Mask:
+        """Where every g_j is settled to at most 0, of (f, g_1, ..., g_m), (n, 1 + m) to (n,)."""
+        return np.asarray((self.settle(values[:, 1:]) <= 0).all(axis=1))
+
     @classmethod
     def facts(cls) -> dict[str, str]:
         """In words, for tables, with default parameters: action set, number of constraints,
@@ -255,6 +259,7 @@ class Problem:
     def offers(self) -> frozenset[Ability]:
         """Abilities of the problem. An algorithm that needs others refuses it."""
         actions = self.actions
+        # Subclasses take away what they do not have.
         abilities: set[Ability] = {"feedback at once", "a known optimum"}
         if isinstance(actions, Finite):
             abilities |= {"a finite action set", "a safe seed set"}
@@ -284,6 +289,7 @@ class Problem:
         if isinstance(self.actions, Box):
             ends = zip(self.actions.low.tolist(), self.actions.high.tolist(), strict=True)
             return {f"x_{i}": {"float": [low, high]} for i, (low, high) in enumerate(ends, 1)}
+        # Arms without names are known by their number.
         if self.actions.names is None:
             return None
         return {"action": list(self.actions.names)}
@@ -362,6 +368,7 @@ class Problem:
             functions: (f, g_1, ..., g_m), (1 + m, n).
             norm, noise: of each function, (1 + m,).
         """
+        # Copies, one per replicate: what differs is where a safe method may start.
         replicates = len(generators)
         f = np.tile(functions[0], (replicates, 1))
         g = np.tile(functions[1:], (replicates, 1, 1))

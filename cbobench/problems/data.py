@@ -115,6 +115,7 @@ class Site:
     @property
     def path(self) -> Path:
         """The first of these that is given."""
+        # Imported here, as most plays need no data set.
         import pooch
 
         return self.folder or Path(os.environ.get(ENVIRONMENT) or pooch.os_cache("cbobench"))
@@ -163,6 +164,7 @@ def fetch(name: str, folder: Path, base_url: str | None = None) -> Path:
 
     data = DATA_SETS[name]
     folder.mkdir(parents=True, exist_ok=True)
+    # A mirror keeps the file under our name, its home under its own.
     url = f"{base_url.rstrip('/')}/{data.file}" if base_url else data.url or REPOSITORY + data.file
     try:
         file = pooch.retrieve(url, known_hash="sha256:" + data.sha256, fname=data.file, path=folder)

@@ -41,9 +41,11 @@ def best_feasible(f: Array, g: Array) -> Indices:
         CellFailure: some replicate has no feasible action.
     """
     feasible = np.asarray((g <= 0).all(axis=1))
-    if not feasible.any(axis=1).all():
-        missing = int(np.flatnonzero(~feasible.any(axis=1))[0])
-        raise CellFailure(f"replicate {missing} has no feasible action: nothing to compare with")
+    lacking = ~feasible.any(axis=1)
+    if lacking.any():
+        raise CellFailure(
+            f"replicate {lacking.argmax()} has no feasible action: nothing to compare with"
+        )
     return np.where(feasible, f, -np.inf).argmax(axis=1)
 
 

@@ -34,6 +34,7 @@ def sigmoid_utility(x: Array, a: float, b: float) -> Array:
     """c (1 / (1 + exp(-a (x - b))) + d) with c and d such that U(0) = 0 and U(2) = 1; convex below
     b, concave above.
     """
+    # c and d are fixed by the utility of no rate and of the largest.
     none = 1 / (1 + np.exp(a * b))
     full = 1 / (1 + np.exp(-a * (LARGEST_RATE - b)))
     return (1 / (1 + np.exp(-a * (x - b))) - none) / (full - none)
@@ -85,6 +86,7 @@ class RateAllocation(BoxProblem):
     )
 
     def formula(self, x: Array) -> Array:
+        # Contiguous, so that a point's last bits do not depend on its batch.
         parts = [np.array(x[..., i], order="C") for i in range(4)]
         utilities = (sigmoid_utility, log_utility, sigmoid_utility, log_utility)
         f = np.zeros(x.shape[:-1])
@@ -110,6 +112,7 @@ def penalty_of(kind: Penalty, g: Array) -> Array:
     """Λ(g): g itself, or ψ(g) - 1 with ψ(g) = exp(g) for g > 0 and 1 elsewhere (Algorithm 2)."""
     if kind == "linear":
         return g
+    # expm1 keeps the digits of small violations.
     return np.expm1(np.maximum(g, 0.0))
 
 

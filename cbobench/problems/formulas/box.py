@@ -111,12 +111,10 @@ class BoxProblem(FeedbackModel):
     @classmethod
     def facts(cls) -> dict[str, str]:
         reference = cls.reference
-        share = f"{100 * reference.share:.3g} %"
-        box = f"box, d = {len(cls.low)}"
         return {
-            "actions": box,
+            "actions": f"box, d = {len(cls.low)}",
             "constraints": str(cls.m),
-            "feasible": share,
+            "feasible": f"{100 * reference.share:.3g} %",
             "best": f"{reference.f:.7g}",
         }
 
@@ -149,7 +147,7 @@ class BoxProblem(FeedbackModel):
         values = self.scaled_formula(
             self.box.scale(low + sobol(self.box.d, 4 * SAMPLE) * (high - low))
         )
-        feasible = (self.settle(values[:, 1:]) <= 0).all(axis=1)
+        feasible = self._are_feasible(values)
         spread = float(values[feasible, 0].std()) if feasible.any() else 0.0
         if spread:
             return self.noise_f / spread
@@ -209,7 +207,7 @@ class BoxProblem(FeedbackModel):
         actions = self.actions
         if isinstance(actions, Finite):
             assert actions.points is not None
-            if not (self.settle(self.scaled_formula(actions.points)[:, 1:]) <= 0).all(axis=1).any():
+            if not self._are_feasible(self.scaled_formula(actions.points)).any():
                 raise Misuse(
                     f"no feasible action on a grid of {self.grid} points per axis; try another "
                     "grid, or the box"

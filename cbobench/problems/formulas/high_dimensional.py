@@ -306,7 +306,7 @@ def rover_60(x: Array) -> Array:
     values = [-np.hypot(np.diff(a), np.diff(b)).sum(axis=-1)]
     for centre in OBSTACLES:  # one by one: all at once take a gigabyte for a sample of the box
         far = np.hypot(a - centre[0], b - centre[1])
-        # The nearest point is taken out of the sum, so that no exponential is 0 throughout.
+        # The nearest point is taken out of the sum, which is then at least 1.
         least = far.min(axis=-1)
         near = np.exp((least[..., None] - far) / SOFT).sum(axis=-1)
         values.append(RADIUS - least + SOFT * np.log(near))
@@ -322,7 +322,7 @@ SUPPORTS = (22, 42, 62)  # nodes
 SPANS = (11.0, 10.0, 10.0)
 # spans under live load in the three load cases
 LOADED = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0]])
-# at every node that is not supported
+# kN at every node that is not supported
 DEAD = 5.0
 LIVE = 20.0
 SLENDER = 8.0  # largest height over width
@@ -405,7 +405,6 @@ def structure_124(x: Array) -> Array:
     x = np.ascontiguousarray(x)
     width = x[..., :SEGMENTS]
     height = x[..., SEGMENTS:]
-    # Second moments of area b h³ / 12 of rectangles.
     moments, deflections = solve(width * height * height * height / 12)
     ends = np.stack([moments[..., :-1], moments[..., 1:]], axis=-1)  # (..., 3, 62, 2)
     stress = 6 * ends / (width * height * height)[..., None, :, None] / STRESS

@@ -244,12 +244,16 @@ def welded_beam(x: Array) -> Array:
     reach = 14.0
     young = 30e6
     shear = 12e6
+
+    # Shear in the weld: of the load itself, and of its moment.
     square = (h + t) * (h + t) / 4
     radius = np.sqrt(l * l / 4 + square)
     polar = 2 * np.sqrt(2) * h * l * (l * l / 12 + square)
     direct = load / (np.sqrt(2) * h * l)
     torsion = load * (reach + l / 2) * radius / polar
     stress = np.sqrt(direct * direct + direct * torsion * l / radius + torsion * torsion)
+
+    # The beam: bending, deflection at its end, and buckling.
     bending = 6 * load * reach / (b * t * t)
     deflection = 4 * load * reach**3 / (young * t * t * t * b)
     buckling = (
@@ -381,6 +385,7 @@ def find_worst() -> Array:
     falls, which is the same in the whole box.
     """
     middle = np.add(speed_reducer.low, speed_reducer.high) / 2
+    # An input that does not deviate has no step, and so no sign.
     steps = 1e-3 * np.diag(MADE)
     rise = reduce_speed(middle + steps) - reduce_speed(middle - steps)
     return np.sign(rise[:, 1:].T)
@@ -414,6 +419,7 @@ def robust_speed_reducer(x: Array) -> Array:
     ours: three times the standard deviation in reliability-based versions, which with index 3 and
     in first order ask the same of a ball around x. Robustness costs 19.302 of weight.
     """
+    # All constraints at each one's own worst corner: those on the diagonal count.
     corners = reduce_speed(x[..., None, :] + TOLERANCE * WORST)
     g = np.diagonal(corners[..., 1:], axis1=-2, axis2=-1)
     return np.concatenate([reduce_speed(x)[..., :1], g], axis=-1)

@@ -99,6 +99,7 @@ def townsend(x: Array) -> Array:
     f = wave * wave + a * np.sin(3 * a + b)
     square = a * a + b * b
     radius = np.sqrt(np.where(square > 0, square, 1.0))
+    # Cosine and sine of t; multiples of the angle by their sums, without arctan.
     c = np.where(square > 0, b / radius, 1.0)
     s = a / radius
     double = 2 * c * c - 1
@@ -167,6 +168,7 @@ def four_islands(x: Array) -> Array:
     """
     a = x[..., :1] - ISLANDS[:, 0]
     b = x[..., 1:] - ISLANDS[:, 1]
+    # A point is feasible on any disc, hence the least over the discs.
     g = (a * a + b * b - ISLANDS[:, 2] * ISLANDS[:, 2]).min(axis=-1)
     return join(x[..., 0] + x[..., 1], g)
 
@@ -196,6 +198,7 @@ def yes_or_no(x: Array) -> Array:
     a, b = split(x)
     p = a - 0.9
     q = b - 0.8
+    # Only the sign is told: that is what makes it hard.
     fails = [a * a + b * b > 0.64, b > 0.5]
     return join(-(p * p + q * q), *(np.where(f, 1.0, -1.0) for f in fails))
 
@@ -232,6 +235,7 @@ def two_hundred(x: Array) -> Array:
     g_j = a_j · x - 1/2 with unit vectors a_j. The problem is convex, so its optimum is proven by
     the conditions of Karush, Kuhn and Tucker.
     """
+    # Sums over strided arrays may have other last bits.
     x = np.ascontiguousarray(x)
     far = x - 1
     f = -(WEIGHTS * far * far).sum(axis=-1)

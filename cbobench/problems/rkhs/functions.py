@@ -114,7 +114,7 @@ class RandomRKHS(RandomFunctions):
             np.stack(part) for part in zip(*self._draw_all(generators), strict=True)
         )
         values = np.concatenate([f[:, None], g], axis=1)
-        spread = values.max(axis=2) - values.min(axis=2)
+        spread = np.ptp(values, axis=2)
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
         return Instances(
             f=f, g=g, norm=norm, noise=self.deviations(spread), seed_set=seeds, redraws=redraws
@@ -418,7 +418,7 @@ class RKHSBox(RandomFunctions):
                 self.actions.kernel, supports, gen.uniform(-1, 1, (self.supports, 1 + self.m))
             )
             values = sections(sample)
-            if (self.settle(values[:, 1:]) <= 0).all(axis=1).any():
+            if self._are_feasible(values).any():
                 break
         else:
             raise CellFailure(
@@ -429,7 +429,7 @@ class RKHSBox(RandomFunctions):
 
         # The sample may miss the values at the optimum, which are known.
         sup = np.maximum(np.abs(values).max(axis=0), np.abs(solution.values))
-        spread = values.max(axis=0) - values.min(axis=0)
+        spread = np.ptp(values, axis=0)
         return (
             sections,
             solution.x,

@@ -95,7 +95,6 @@ def simulate(load: float, limit: float, days: int) -> Readings:
         work.append(gen.standard_exponential(JOBS))
     arrivals = np.stack(gaps, axis=1)
     jobs = np.stack(work, axis=1)
-    points = unit_grid(SERVERS, SPEEDS)
     servers = np.repeat(SERVERS, len(SPEEDS))
     speeds = np.tile(SPEEDS, len(SERVERS))
     latency = percentile(sojourn_times(arrivals, jobs, servers, speeds))
@@ -103,7 +102,7 @@ def simulate(load: float, limit: float, days: int) -> Readings:
     work_rate = (jobs.sum(axis=0) / arrivals.sum(axis=0))[:, None]
     cost = RENT * servers * speeds**RENT_POWER + ENERGY * work_rate * speeds
     names = tuple(f"{c} servers of speed {v:g}" for c, v in zip(servers, speeds, strict=True))
-    return Readings(np.stack([-cost, latency - limit], axis=1), points, names)
+    return Readings(np.stack([-cost, latency - limit], axis=1), unit_grid(SERVERS, SPEEDS), names)
 
 
 @PROBLEMS.register("cloud-latency")
@@ -222,10 +221,9 @@ class QueueStability(BoxProblem):
             return self.reference
         most = np.array(self.high)
         found = search(self.formula, self.box, starts=8, power=12, also=[most])
-        x = found.x.tolist()
         return replace(
             self.reference,
-            x=(x[0], x[1]),
+            x=tuple(found.x.tolist()),
             f=float(found.values[0]),
             slater=-float(self.formula(most)[1]),
             share=found.share,

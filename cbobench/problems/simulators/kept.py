@@ -125,9 +125,10 @@ class SimulatedInstances(Drawn):
                 [value[0] for value in self._simulate([(s, point) for s in replicates])]
             )
         # A target has the objective's sign, and f is minus an objective that is minimised.
-        if self.simulator.target is None:
-            return np.full(len(replicates), np.nan)
-        return np.full(len(replicates), self.simulator.sign * self.simulator.target)
+        reward = np.nan
+        if self.simulator.target is not None:
+            reward = self.simulator.sign * self.simulator.target
+        return np.full(len(replicates), reward)
 
     def run(self, points: Array, gens: Generators) -> tuple[Array, str]:
         """Return (f, g_1, ..., g_m) in the units played, (k, 1 + m), at points (k, d), and why the

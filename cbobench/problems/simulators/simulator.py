@@ -376,8 +376,7 @@ class Simulator(Problem):
         except BaseException as error:  # a user's simulator may raise anything
             reraise_stop(error)
             if len(x) > 1:  # one takes no others with it
-                slices = [slice(i, i + 1) for i in range(len(x))]
-                return [self.run_points(x[i], gens[i])[0] for i in slices]
+                return [self.run_points(x[i : i + 1], gens[i : i + 1])[0] for i in range(len(x))]
             reason = f"{call} fails at x = {self.as_written(x[0])}: {one_line(error)}"
             return [SimulationResult(np.full(1 + self.m, np.nan), reason, monotonic() - began)]
 

@@ -212,6 +212,7 @@ class InputType:
             return encode_categories(
                 [self.choices.index(value) for value in values], len(self.choices)
             )
+        # Scaled by the ends of the type, or of what was measured.
         x = np.array(values, dtype=float)[:, None]
         if self.log:
             return (np.log(x) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
@@ -361,6 +362,7 @@ class InputSpace:
 
     def take(self, rows: Any) -> InputSpace:
         """Return some of the configurations."""
+        # Types and axes stay: the rows that are left out have equal inputs.
         configurations = tuple(self.configurations[i] for i in rows)
         return replace(self, configurations=configurations, points=self.points[rows])
 

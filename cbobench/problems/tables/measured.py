@@ -79,6 +79,7 @@ class MeasuredTable(FromFiles):
     """Base of these tables."""
 
     def prepare(self, data: Site) -> None:
+        # As a suite would state it, so that a user's table of this form plays alike.
         table = build(
             UserTable,
             {"layout": "configurations", "rows": str(data.find(self.name)), **ROLES[self.name]},
@@ -175,12 +176,14 @@ def read_trainings(clock: Clock, limit: float) -> Readings:
     """Readings (-error, milliseconds - limit) of the table of trainings, which holds every
     configuration in every repetition once; axes are logarithmic.
     """
+    # Sorted, so that rows of one configuration stand together, in the order of repetitions.
     frame = read_table(MEASURED, "trainings").sort_values([*AXES, "repetition"], kind="stable")
     error, spent = (
         frame[name].to_numpy(dtype=float).reshape(-1, frame["repetition"].nunique()).T
         for name in ("error", f"{clock}_ms")
     )
     grid = frame.loc[frame["repetition"] == frame["repetition"].min(), [*AXES]].to_numpy()
+    # The sorted table goes through the same grid: its last axis is the fastest.
     points = unit_grid(*[np.log(np.unique(levels)).tolist() for levels in grid.T])
     names = tuple(f"{h:g} units, rate {r:.3g}, {p:g} passes" for h, r, p in grid)
     return Readings(np.stack([-error, spent - limit], axis=1), points, names)
@@ -209,6 +212,7 @@ class TuningUnderDeadline(ReadingsProblem):
     clock: Clock = param("wall", "training time by the clock on the wall, or of the processor")
 
     def identity(self) -> dict[str, Any]:
+        # A table that is measured anew makes other cells.
         return {"trainings": sha256(MEASURED)}
 
     def prepare(self, data: Any) -> None:

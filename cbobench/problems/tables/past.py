@@ -111,7 +111,6 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
     fix_text = f"{FIX} (the first: {{place}})"
     values = numbers(frame[numeric], source, fix=FIX, fix_text=fix_text)
     measured = dict(zip(numeric, values.T, strict=True))
-    actions: Actions
     if box is None:
         actions = _find_actions([frame[name].tolist() for name in inputs], [*inputs.values()])
         inside = actions >= 0

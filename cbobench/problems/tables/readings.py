@@ -137,6 +137,7 @@ class TabularProblem(Problem):
         if self.R is not None:
             return self.R
         assert self.table.rows is not None
+        # A bounded variable is sub-Gaussian with its bound.
         return float(np.abs(self.table.rows - self.table.mean).max())
 
     def draw(self, generators: Generators) -> Instances:
@@ -164,6 +165,7 @@ def unit_grid(*axes: Sequence[float]) -> Array:
     """All combinations of axis values, the last axis fastest, each axis scaled to [0, 1]: (n,
     d).
     """
+    # Lengthscales are in units of the sides.
     scaled = [(np.asarray(axis) - min(axis)) / (max(axis) - min(axis)) for axis in axes]
     return np.stack([part.ravel() for part in np.meshgrid(*scaled, indexing="ij")], axis=1)
 

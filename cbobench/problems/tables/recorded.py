@@ -188,7 +188,6 @@ def light_look_alike() -> Table:
     # 17 more reach B/2, and 22 do not.
     other_means = np.concatenate([np.linspace(500.48, 894.0, 17), np.linspace(165.0, 449.60, 22)])
     other_sensors = np.delete(np.arange(41), [3, 39])
-    # In an order of its own, as neither place nor number says how light a sensor is.
     means[other_sensors] = generator("light-sensors", "look-alike", "order").permutation(
         other_means
     )
@@ -228,7 +227,7 @@ def _look_alike(
     covariance = (covariance + covariance.T) / 2
     np.fill_diagonal(covariance, 1.0)
     residuals = gen.standard_normal((rows, n)) @ np.linalg.cholesky(covariance).T * means
-    # Means are exactly the stated ones, up to rounding.
+    # So that the means of the rows are the stated ones.
     residuals -= residuals.mean(axis=0)
     residuals *= largest / np.abs(residuals).max()
     sample = means + residuals
