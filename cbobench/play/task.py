@@ -388,7 +388,7 @@ def _play_rounds(
     for chunk in play.chunks([lambda t: leave_fork(origin), *observers]):
         leave_fork(origin)
         rounds.add(chunk)
-        # A long play does not fit into memory: its rounds go to the file as they come.
+        # Handed on by the row group, as the rounds of a long play may not fit into memory.
         if rounds.full:
             write_waiting()
     if rounds.waiting:

@@ -46,7 +46,9 @@ class Source:
             for i in np.flatnonzero(rows != NO_POSITION).tolist():
                 if not published.failed[rows[i]]:
                     origin = published.origins[published.origin[rows[i]]]
-                    yield PublishedCell(self, pair_cells.cell(i), origin, table[rows[i]])
+                    yield PublishedCell(
+                        source=self, cell=pair_cells.cell(i), origin=origin, row=table[rows[i]]
+                    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ def draw(cells: Sequence[PublishedCell], count: int, seed: int) -> list[Publishe
     results = hashlib.sha256()
     for published in ordered:
         results.update(repr(published.row).encode())
-    # The results are part of the name of the random stream: they come before the draw.
+    # The stream is named by the results, too, which must be fixed before it can be known.
     order = generator("replay", seed, results.hexdigest()).permutation(len(ordered))
     return [ordered[i] for i in sorted(order[:count].tolist())]
 

@@ -344,6 +344,7 @@ class Manifest:
 
         Control characters are escaped.
         """
+        # A label is for readers: what all variants share tells none apart.
         alike: dict[str, list[Variant]] = {}
         shared = self.shared(kind)
         for variant in self.variants(kind).values():

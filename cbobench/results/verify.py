@@ -84,7 +84,7 @@ def verify(folder: RunFolder) -> Verification:
         is_whole = _check_file(folder, verification, "cells", task)
         has_rounds = task in tasks["rounds"]
         has_whole_rounds = has_rounds and _check_file(folder, verification, "rounds", task)
-        # What is damaged is noted by now, and its cells are not judged.
+        # Damage is noted by now; cells of which a file is damaged or gone are not judged.
         if not is_whole or has_rounds != has_whole_rounds:
             continue
         cells = folder.read("cells", task, CHECKED).to_pylist()

@@ -127,7 +127,7 @@ def prepare_apart(plan: Plan) -> dict[str, Problem]:
     Raises:
         CbobenchError: they cannot be prepared.
     """
-    # By whose code the problems import: what one changes in its process must not reach others.
+    # A process for each company, whose code may change what others' problems are made of.
     waiting: dict[Company, Asked] = {}
     for pair in (pair_cells.pair for pair_cells in plan.tasks.by_pair):
         problem = pair.problem

@@ -287,7 +287,7 @@ class ProcessExecutor:
             try:
                 message = worker.child.link.recv()
             except (EOFError, OSError):
-                # the link breaks when the worker has ended, and its task with it
+                # the worker has ended, or stopped in a message, and its task with it
                 how = describe_end(self._end(worker))
                 if worker.task is not None:
                     yield worker.task, WorkerCrashed(how)
