@@ -147,6 +147,13 @@ class ProblemPanel:
             self.metrics[name].label_of(self.average) if name else "Round t" for name in self.sides
         ]
 
+    @property
+    def columns_read(self) -> list[str]:
+        """Columns of the rounds table: of f*, reward and regret add up to it."""
+        if self.metric == "reward":
+            return ["reward", "regret"]
+        return [self.metric]
+
     def name_axes(self, axis: Any) -> None:
         """Write what stands at the two axes."""
         across, up = map(plain, self.labels)
@@ -232,9 +239,9 @@ class Panel(ProblemPanel):
         """
         expected = run.expected_of(self.problem)
         labels = run.record.labels("algorithms")
-        has_best = self.metric == "reward"
-        # of f*: reward and regret add up to it
-        names = ["reward", "regret"] if has_best else [self.metric]
+        columns = ["algorithm", "label", "t", *self.drawn, "n", "expected", "stale"]
+        if self.metric == "reward":
+            columns.append("f_star")
         rounds_by_title = {
             title: t
             for title in self.algorithm_titles(run)
@@ -246,29 +253,30 @@ class Panel(ProblemPanel):
             for title in rounds_by_title
             if self.metric == IMPROVED and run.is_thinned
         }
+        # Of all methods, so that every curve has the same rounds.
         moments = {t for steps in falls.values() for t in steps.index}
-        columns = ["algorithm", "label", "t", *self.drawn, "n", "expected"]
-        columns += ["stale", "f_star"] if has_best else ["stale"]
         parts = []
         for title, t in rounds_by_title.items():
             if title in falls:
                 t = np.array(sorted({*t, *moments}), dtype=np.int64)
                 held = [falls[title].reindex(t, method="ffill").to_numpy(np.float64)]
             else:
-                held = [*read_values(run, names, self.problem, title, t)]
+                held = [*read_values(run, self.columns_read, self.problem, title, t)]
             selection = t <= (self.last or np.inf)
             rounds = t[selection, None] if self.average else 1.0
             values = [all_rounds[selection] for all_rounds in held]
             middle, low, high = centre(values[0] / rounds, self.metric, self.statistic)
-            # Of minus the values the lower end is the upper one.
             unit = self.metrics[self.metric].unit
+            if unit < 0:
+                # Of minus the values the lower end is the upper one.
+                low, high = high, low
             part = {
                 "algorithm": title,
                 "label": labels[title],
                 "t": t[selection],
                 self.statistic: unit * middle,
-                "low": unit * (low if unit > 0 else high),
-                "high": unit * (high if unit > 0 else low),
+                "low": unit * low,
+                "high": unit * high,
                 "n": values[0].shape[1],
                 "expected": expected[title],
                 "stale": stale(run, self.problem, title),
@@ -398,28 +406,37 @@ class Panel(ProblemPanel):
             share: where its markers are, from 0 to 1.
             room: what the vertical axis holds.
         """
+        # What is not drawn is not in the legend.
+        if group[self.statistic].isna().all():
+            return
         points = len(group)
         # On a logarithmic axis markers at equal distances are at equal ratios of rounds.
         mark_places = points**share - 1 if "x" in self.log else points * share
         marks = np.unique(mark_places.astype(int).clip(max=points - 1))
-        label = legend_label(group.iloc[0])
         t, middle, low, high = group[["t", *self.drawn]].to_numpy(np.float64).T
-        if np.isnan(middle).all():  # what is not drawn is not in the legend
-            return
         axis.plot(
             t,
             middle,
-            label=label,
+            label=legend_label(group.iloc[0]),
             markevery=marks.tolist(),
             drawstyle=self.drawstyle,
             **look.line(),
         )
+        # Bands are faint, so that curves are seen through those of others.
+        if self.statistic == "median" and self.bands is not False:
+            axis.fill_between(
+                t,
+                low,
+                high,
+                step="post" if self.steps else None,
+                facecolor=(look.colour, 0.09),
+                edgecolor=(look.colour, 0.5),
+                linewidth=0.4,
+                zorder=0.5,
+            )
         if self.statistic == "median":
-            if self.bands is not False:
-                band: dict[str, Any] = {"edgecolor": (look.colour, 0.5), "linewidth": 0.4}
-                band["step"] = "post" if self.steps else None
-                axis.fill_between(t, low, high, facecolor=(look.colour, 0.09), zorder=0.5, **band)
             return
+        # Bars stand at the markers, which no other curve has there, so that they stay apart.
         t, middle, low, high = (values[marks] for values in (t, middle, low, high))
         ends = np.maximum(np.stack([middle - low, high - middle]), 0.0)
         has_bar = ~np.isnan(ends).any(axis=0)
@@ -513,9 +530,8 @@ class Boxes(ProblemPanel):
         """One row per (seed, t); for rewards with f*, that of the seed's best feasible action,
         averaged likewise.
         """
-        names = ["reward", "regret"] if self.metric == "reward" else [self.metric]
         frame = run.rounds(
-            names,
+            self.columns_read,
             problem=self.problem,
             algorithm=self.algorithm,
             horizon=run.horizon_of(self.problem),

@@ -296,8 +296,8 @@ def draw_into(
         draw_zeros(axis)
         axis.set_title(plain(panel.title))
         grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
-        for line in grey[:1]:
-            line.set_label(f"{len(grey):,} others")
+        if grey:
+            grey[0].set_label(f"{len(grey):,} others")
 
 
 def paint(
@@ -313,6 +313,7 @@ def paint(
     titles = [title for panel in contents.panels for _, title in panel.pairs(run)]
     lead = choose_lead(run, titles, highlight)
     algorithm_looks = looks(run.full_record, lead.coloured)
+    # A legend names those in colour alone, so the caption names the others.
     if lead.grey:
         labels = run.record.labels("algorithms")
         listed = ", ".join(labels[title] for title in lead.grey)
@@ -327,6 +328,7 @@ def paint(
             frame.sort_values("algorithm", key=lambda a: a.map(ranked.index), kind="stable")
             for frame in frames
         ]
+    # More bands than that would hide what is below.
     has_bands = len(lead.coloured) <= BANDS
     contents.panels = [
         replace(panel, bands=has_bands)
@@ -334,6 +336,7 @@ def paint(
         else panel
         for panel in contents.panels
     ]
+    # A reader who misses a curve must know whether it lies below another or is not there.
     undrawn = []
     together = []
     letters = itertools.cycle(string.ascii_lowercase)

@@ -124,7 +124,7 @@ def finish(
     """
     for position, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
         letter = f"({string.ascii_lowercase[position % 26]}) " if len(panels) > 1 else ""
-        axis.set_title(plain(letter + panel.title if panel.title or letter else ""))
+        axis.set_title(plain(letter + panel.title))
         if not _has_numbers(axis):
             axis.text(
                 0.5,

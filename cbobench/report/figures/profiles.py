@@ -273,6 +273,7 @@ class Profile:
 
         Where problems have different horizons, `t` is NaN.
         """
+        # Refused first: a profile of nothing would be 0 everywhere.
         groups = self.groups(run)
         check_regret_known(groups)
         absolute = self.is_absolute(run, groups)
@@ -289,14 +290,19 @@ class Profile:
             shares = share_solved(run, groups, at, absolute)
         parts = []
         for algorithm, own in group_by(groups, "algorithm").items():
-            part = pd.DataFrame(_describe_cells(own), index=range(len(at)))
-            part["stale"] = sum(group.stale for group in own)
-            part["unit"] = "f" if absolute else "|f*|"
-            parts.append(part.assign(at=at, t=t, share=shares[algorithm]))
+            part = _describe_cells(own) | {
+                "stale": sum(group.stale for group in own),
+                "unit": "f" if absolute else "|f*|",
+                "at": at,
+                "t": t,
+                "share": shares[algorithm],
+            }
+            parts.append(pd.DataFrame(part))
         return pd.concat(parts, ignore_index=True).rename(columns={"algorithm_label": "label"})
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Steps with markers that do not lie upon each other."""
+        # Markers are at equal distances on the logarithmic axis, each curve's at its own places.
         curves = list(frame.groupby("algorithm", sort=False))
         in_shares = bool(frame["t"].isna().any())
         for position, (title, group) in enumerate(curves):
@@ -311,6 +317,7 @@ class Profile:
                 drawstyle="steps-post",
                 **looks[str(title)].line(),
             )
+        # A share of 1 is seen below the edge, and 0 is at it.
         axis.set(xscale="log", ylim=(0, 1.03))
         if self.kind == "performance":
             unit = frame["unit"].iloc[0]
