@@ -257,6 +257,7 @@ def _measure_work(trial: Trial) -> Array:
 
         return call
 
+    # Only what the class itself does is measured, in one play.
     play = replace(trial, horizon=ROUNDS).begin(algorithm, SEEDS[:1])
     algorithm.ask = measured(algorithm.ask)
     algorithm.tell = measured(algorithm.tell)
@@ -266,6 +267,7 @@ def _measure_work(trial: Trial) -> Array:
             play_to_arrays(play)
     finally:
         tracemalloc.stop()
+    # A round is one call of each.
     asked, told = np.array(work[::2]), np.array(work[1::2])
     return np.column_stack([asked[:, 0] + told[:, 0], np.maximum(asked[:, 1], told[:, 1])])
 

@@ -90,6 +90,7 @@ def check(
     Raises:
         Misuse: no such class, or no such parameter.
     """
+    # What is misspelt is refused before any law is tested.
     parameters = settings or {}
     registry = find_registry(name)
     cls = registry.get(name, beside=[Path()])
@@ -100,6 +101,7 @@ def check(
     if parameters:
         params.resolve(cls, parameters)
 
+    # A broken gate ends the tests: what follows is listed, as not tested.
     gate_broken = False
     for law, subjects, find in laws:
         if only and law not in {*only, *MAKING}:

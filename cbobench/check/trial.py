@@ -185,6 +185,8 @@ def find_trials(cls: type[Any], name: str, settings: Mapping[str, Any], short: b
     refusal: CbobenchError = Misuse(
         f"no problem here offers what it needs ({needs}); ask for less in needs"
     )
+
+    # A place that is left out does not matter where another one is played.
     trials: list[Trial] = []
     for place in PLACES:
         is_left_out = short and trials and place != "a box"

@@ -57,6 +57,8 @@ def draw_curves(run: Run, problem: str) -> Figure | None:
     rows = {quantity: frame for quantity, frame in frames.items() if len(frame)}
     if not rows:
         return None
+
+    # One figure holds all rows, so that a click in the legend hides a method in each.
     figure = _draw_steps(
         run,
         pd.concat(rows.values()),
@@ -69,6 +71,8 @@ def draw_curves(run: Run, problem: str) -> Figure | None:
         labels={"t": "Round t"},
         height=ROW * len(rows) + MARGIN,
     )
+
+    # Metrics have scales of their own, which a reader may change.
     figure.layout.annotations = ()  # headings of rows, which axes say
     figure.update_yaxes(matches=None)
     for i, quantity in enumerate(reversed(rows), 1):  # plotly counts rows upwards
@@ -140,11 +144,12 @@ def _draw_steps(run: Run, frame: pd.DataFrame, **settings: Any) -> Figure:
     look_by_title = looks(run.record)
     names = {}
     colours = {}
-    for row in frame.drop_duplicates("algorithm").itertuples():
-        lacks_cells = row.n != row.expected
-        label = f"{row.label} ({row.n} of {row.expected})" if lacks_cells else row.label
-        names[row.algorithm] = plain(label)
-        colours[plain(label)] = look_by_title[row.algorithm].colour
+    columns = ["algorithm", "label", "n", "expected"]
+    for title, label, n, expected in frame[columns].drop_duplicates("algorithm").to_numpy():
+        lacks_cells = n != expected
+        name = plain(f"{label} ({n} of {expected})" if lacks_cells else label)
+        names[title] = name
+        colours[name] = look_by_title[title].colour
     figure = px.line(
         frame.assign(method=frame["algorithm"].map(names)),
         color="method",

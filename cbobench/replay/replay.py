@@ -38,7 +38,8 @@ class Outcome:
     Attributes:
         published: the cell.
         state: whether it is the same to the last bit, or was not played.
-        text: the first difference, or why it was not played.
+        text: the first difference, or why it was not played; it may hold words of a stranger, to be
+            escaped before it is printed.
     """
 
     published: PublishedCell
@@ -102,6 +103,8 @@ def replay(
         raise Misuse(f"--replay is {show(count)}; it must be a whole number of at least 1")
     if seed is not None and not 0 <= seed < SEEDS:
         raise Misuse(f"--seed is {show(seed)}; it must be a whole number from 0 to {SEEDS - 1}")
+
+    # What can be read is drawn from; the rest is named beside the outcomes.
     sources, unread = open_sources(runs)
     cells = [cell for source in sources for cell in source.list_cells()]
     if not cells:
@@ -122,9 +125,9 @@ def _check_cells(drawn: Sequence[PublishedCell], stage: Stage) -> tuple[Outcome,
     for published in drawn:
         cell = published.cell
         if text := find_contradiction(cell.pair):
-            outcomes.append(Outcome(published, "differs", printable(text)))
+            outcomes.append(Outcome(published, "differs", text))
         elif text := find_other_player(published.origin):
-            outcomes.append(Outcome(published, "not checked", printable(text)))
+            outcomes.append(Outcome(published, "not checked", text))
         else:
             key = id(published.source), cell.pair.key, cell.horizon
             groups.setdefault(key, []).append(published)
@@ -139,14 +142,17 @@ def _check_group(group: Sequence[PublishedCell], stage: Stage) -> list[Outcome]:
     try:
         problem = stage.prepare(pair)
     except CbobenchError as error:
-        text = printable(f"{pair.label}: {describe_reason(error)}")
-        return [Outcome(published, "not checked", text) for published in group]
-    if text := printable(stage.find_difference(pair.problem)):
-        return [Outcome(published, "differs", text) for published in group]
+        return _judge_all(group, "not checked", f"{pair.label}: {describe_reason(error)}")
+    if text := stage.find_difference(pair.problem):
+        return _judge_all(group, "differs", text)
     try:
         return _play_again(problem, group)
     except CbobenchError as error:  # of the store, or of a damaged file
-        return [Outcome(published, "differs", printable(str(error))) for published in group]
+        return _judge_all(group, "differs", str(error))
+
+
+def _judge_all(group: Sequence[PublishedCell], state: State, text: str) -> list[Outcome]:
+    return [Outcome(published, state, text) for published in group]
 
 
 def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcome]:
@@ -154,6 +160,8 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
     cells = tuple(published.cell for published in group)
     records = read_records(source.published, [cell.id for cell in cells])
     task = Task(cells, source.manifest.keep, source="replay", libraries="replay")
+
+    # What is played goes through a run folder: what is stored of both is compared then.
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(place)
         with default_warnings(), captured_output():
@@ -163,23 +171,21 @@ def _play_again(problem: Problem, group: Sequence[PublishedCell]) -> list[Outcom
         errors = {row["cell"]: row["error"] or "" for row in rows if row["status"] != "ok"}
         completed = [cell.id for cell in cells if cell.id not in errors]
         plays = read_records(played, completed)
+
+    # A play that lacks a library says nothing of the cell; any other failure is another result.
     outcomes = []
     for published in group:
         cell = published.cell.id
-        if cell in errors:
-            outcomes.append(_judge_failure(published, errors[cell]))
-            continue
-        text = printable(find_difference(cell, records[cell], plays[cell]))
-        state: State = "differs" if text else "equal"
+        error = errors.get(cell)
+        if error is None:
+            text = find_difference(cell, records[cell], plays[cell])
+            state: State = "differs" if text else "equal"
+        else:
+            text = f"it fails here: {error}"
+            lacks_library = any(name in error for name in MISSING)
+            state = "not checked" if lacks_library else "differs"
         outcomes.append(Outcome(published, state, text))
     return outcomes
-
-
-def _judge_failure(published: PublishedCell, error: str) -> Outcome:
-    """Return the outcome of a cell that fails here; one that lacks a library is not checked."""
-    lacks_library = any(name in error for name in MISSING)
-    state: State = "not checked" if lacks_library else "differs"
-    return Outcome(published, state, printable(f"it fails here: {error}"))
 
 
 def describe_draw(drawn: Sequence[PublishedCell]) -> str:
@@ -207,15 +213,14 @@ def describe_replay(replay: Replay) -> list[str]:
         parts.append(f"{counts['not checked']:,} not checked")
     lines = [f"{drawn} with --seed {replay.seed}: {', '.join(parts)}"]
     lines += [
-        f"  {outcome.published}: {outcome.text}"
+        f"  {outcome.published}: {printable(outcome.text)}"
         for outcome in replay.outcomes
         if outcome.state == "differs"
     ]
     lines += [f"  cannot be read: {line}" for line in replay.unread]
     reasons = Counter(outcome.text for outcome in replay.outcomes if outcome.state == "not checked")
-    lines += [
-        f"  not checked: {count_noun(count, 'cell')}: {reason}" for reason, count in reasons.items()
-    ]
+    for reason, count in reasons.items():
+        lines.append(f"  not checked: {count_noun(count, 'cell')}: {printable(reason)}")
     of_other_rule = [
         outcome
         for outcome in replay.outcomes
@@ -237,7 +242,7 @@ def replay_as_json(replay: Replay) -> dict[str, Any]:
             "algorithm": outcome.published.cell.pair.algorithm.title,
             "seed": outcome.published.cell.seed,
             "state": outcome.state,
-            "text": outcome.text,
+            "text": printable(outcome.text),
         }
         for outcome in replay.outcomes
     ]
