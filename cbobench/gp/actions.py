@@ -45,8 +45,8 @@ class Finite:
         names: a name per action, for figures and tables.
 
     Attributes:
-        space: the typed inputs that actions are made of (`problems.inputs.InputSpace`), if there
-            are any.
+        space: the typed inputs that actions are made of, if there are any
+            (`problems.tables.inputs.InputSpace`).
         firsts: of every input the first of its coordinates, as a category has several, (inputs,);
             None if each coordinate is an input.
     """

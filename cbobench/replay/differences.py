@@ -48,12 +48,19 @@ class Record:
     improvements: pa.Table
 
 
+def drop_unknown(table: pa.Table) -> pa.Table:
+    """Leave out the columns that no cell has: they are undefined, or whoever played did not know
+    them, such as a metric of today.
+    """
+    return table.select([n for n in table.column_names if table[n].null_count < len(table)])
+
+
 def read_records(published: PublishedCells, cells: Sequence[str]) -> dict[str, Record]:
     """Return what is published of some cells that were played to their end."""
     # long columns of text can be filtered, not taken
     is_drawn = np.zeros(len(published.table), dtype=bool)
     is_drawn[published.find(as_numbers(list(cells)))] = True
-    drawn = published.table.filter(pa.array(is_drawn)).to_pylist()
+    drawn = drop_unknown(published.table).filter(pa.array(is_drawn)).to_pylist()
     final_of = {final["cell"]: final for final in drawn}
     records = {}
     for task, task_cells in published.by_task(cells).items():
@@ -90,7 +97,7 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
     if is_of_other_rule(published.final):
         left_out = NOT_COMPARED | OF_RECOMMENDATION
     text = (
-        _compare_rounds(published.rounds, played.rounds, left_out)
+        _compare_rounds(published, played.rounds, left_out)
         or _compare_improvements(published.improvements, played.improvements)
         or _compare_finals(published.final, played.final, left_out)
     )
@@ -102,20 +109,22 @@ def find_difference(cell: str, published: Record, played: Record) -> str:
     return ""
 
 
-def _compare_rounds(published: pa.Table, played: pa.Table, left_out: Collection[str]) -> str:
+def _compare_rounds(record: Record, played: pa.Table, left_out: Collection[str]) -> str:
     """Return in which of the stored rounds a value differs first, and how, or ""."""
+    published = record.rounds
     t = published["t"].to_pylist()
     played_t = played["t"].to_pylist()
     # which rounds a bundle keeps is its author's affair; the last one is always among them
     played = played.filter(pa.array(np.isin(played_t, [*t, played_t[-1]])))
     if played["t"].to_pylist() != t:
         return "its stored rounds are others"
+    # A bundle may have left out what is no metric, and a metric that its cells have not, either.
     names = [
         name
         for name in published.column_names
-        # what is no metric a bundle may have left out
-        if name not in left_out and (name in METRICS or published[name].null_count < len(t))
-        if not published[name].equals(played[name])
+        if name not in left_out
+        and (name in METRICS.keys() & record.final or published[name].null_count < len(t))
+        and not published[name].equals(played[name])
     ]
     old_rows = published.select(names).to_pylist()
     new_rows = played.select(names).to_pylist()
@@ -149,8 +158,8 @@ def _list_improvements(table: pa.Table) -> dict[int, float]:
 def _compare_finals(old: dict[str, Any], new: dict[str, Any], left_out: Collection[str]) -> str:
     """Return where final values differ, the first in the order of the columns, or ""."""
     for name, value in old.items():
-        if name not in left_out and not equal_or_nan(value, new[name]):
-            return f"in the end: {_describe(name, new[name], value)}"
+        if name not in left_out and not equal_or_nan(value, new.get(name)):
+            return f"in the end: {_describe(name, new.get(name), value)}"
     return ""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from cbobench.arithmetic import arithmetic_kind
 from cbobench.errors import CbobenchError, printable
+from cbobench.replay.differences import drop_unknown
 from cbobench.results.export import OF_THE_CPU
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.manifest import NO_POSITION, Manifest
@@ -40,7 +41,7 @@ class Source:
         """Yield the cells that were played to their end."""
         published = self.published
         # long texts, which say nothing that a cell is drawn or judged by
-        table = published.table.drop_columns(["spec", "traceback"]).to_pylist()
+        table = drop_unknown(published.table.drop_columns(["spec", "traceback"])).to_pylist()
         for pair_cells in self.manifest.cells.by_pair:
             rows = published.find(pair_cells.ids)
             for i in np.flatnonzero(rows != NO_POSITION).tolist():

@@ -497,7 +497,7 @@ def load_cells(run: str | Path, **filters: Any) -> pd.DataFrame:
           docs/methods.md), `feasibility_tolerance` (units of g);
         - `recommended_action` (index) or `recommended_x` (coordinates), `recommended_f`,
           `recommended_g` (noise-free), `recommendation_rule` (how what is recommended was chosen:
-          2, or of older versions nothing);
+          3 today, or of older versions less or nothing);
         - `seconds`, `seconds_per_round` (µs in tables; CPU time of the process and of what it
           started, shared among the seeds of a block), `peak_memory_mb` (MB of the process), `host`,
           `cpu`, `arithmetic`, `source` (hash of the code), `libraries`, `attempt` (from 1).

@@ -182,6 +182,18 @@ def test_a_bundle_keeps_the_rounds_that_its_author_chose_and_the_last(forge):
     assert {*texts.values()} == {"the play is the same, but its stored rounds are others"}
 
 
+def test_a_metric_that_whoever_played_did_not_know_is_no_difference(forge):
+    """One that some cells have is compared in all of them."""
+
+    def forget(table):
+        return table.drop_columns(["violation_hard"])
+
+    assert len(texts_of(forge({"rounds": forget, "cells": forget}), "equal")) == CELLS
+    texts = texts_of(forge({"rounds": forget}), "differs")
+    assert len(texts) == CELLS
+    assert all("published None" in text for text in texts.values()), texts
+
+
 def test_what_run_json_says_twice_and_differently_is_a_difference(forge):
     def rename(content):
         grid = content["grids"][0]
