@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 Actions = NDArray[Any]
-"""Indices of a finite set, or points (..., d) of a box."""
+"""Indices (...,) of a finite set, or points (..., d) of a box; of a play, one per replicate."""
 StationaryName = Literal["se", "matern12", "matern32", "matern52"]
 KernelName = Literal["se", "matern12", "matern32", "matern52", "linear"]
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}

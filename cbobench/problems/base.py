@@ -20,10 +20,10 @@ import numpy as np
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
-from cbobench.problems.instances import Actions as Actions
+from cbobench.gp.kernels import Actions as Actions
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.problems.instances import Drawn as Drawn
-from cbobench.problems.instances import Generators, Indices, Mask
+from cbobench.problems.instances import Generators
 from cbobench.problems.instances import Instances as Instances
 from cbobench.problems.instances import choose_seed_set as choose_seed_set
 from cbobench.problems.user_classes import refuse_signature, refuse_unread

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.params import param
 from cbobench.problems.base import (
     Ability,
@@ -26,7 +26,7 @@ from cbobench.problems.base import (
     Problem,
     Shown,
 )
-from cbobench.problems.instances import Indices, Mask, Settle
+from cbobench.problems.instances import Settle
 from cbobench.rng import Draws, Sampler, Streams, standard_normal, uniform
 
 Law = Literal["gaussian", "uniform", "student-t", "pareto"]

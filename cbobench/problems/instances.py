@@ -10,18 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import AT_ONCE, Array
+from cbobench.gp.kernels import AT_ONCE, Actions, Array, Indices, Mask
 
-Indices = NDArray[np.intp]
-Mask = NDArray[np.bool_]
 Generators = Sequence[np.random.Generator]
 """One per replicate."""
 Settle = Callable[[Array], Array]
@@ -171,8 +167,6 @@ def settled_formula(formula: Formula, settle: Settle) -> Formula:
 
 
 PLAYED = (0.0, 1.0)  # rewards are reported in the units played
-Actions = NDArray[Any]
-"""One action per replicate: indices (S,) of a finite set, or points (S, d) of a box."""
 
 
 class Drawn(ABC):

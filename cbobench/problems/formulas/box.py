@@ -13,14 +13,14 @@ import numpy as np
 from cbobench.errors import Misuse, reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box, finite, sobol
-from cbobench.gp.kernels import Array, StationaryName
+from cbobench.gp.kernels import Array, Indices, Mask, StationaryName
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Inputs, Objective
 from cbobench.problems.channels import FeedbackModel, lengthscale_of, noise_on
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
-from cbobench.problems.instances import Generators, Indices, Mask, Settle, settled_formula
+from cbobench.problems.instances import Generators, Settle, settled_formula
 from cbobench.problems.reference import Reference as Reference
 from cbobench.problems.reference import check_formula, contradiction, describe_beaten
 from cbobench.problems.reference import pointwise as pointwise

@@ -17,13 +17,13 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
 from cbobench.gp.actions import Finite, Large
 from cbobench.gp.box_actions import Box, sobol
-from cbobench.gp.kernels import Array, Matern, SquaredExponential, StationaryName
+from cbobench.gp.kernels import Array, Indices, Mask, Matern, SquaredExponential, StationaryName
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
 from cbobench.problems.channels import FeedbackModel
 from cbobench.problems.data import Site
-from cbobench.problems.instances import Formula, Generators, Indices, Mask, Settle, settled_formula
+from cbobench.problems.instances import Formula, Generators, Settle, settled_formula
 from cbobench.problems.reference import Optimum, search
 from cbobench.rng import generator
 from cbobench.threads import single_thread

@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 
 from cbobench.errors import Misuse
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 from cbobench.params import param, state
 from cbobench.problems import PROBLEMS
 from cbobench.problems.channels import Law, TwoLaws, noise_law
 from cbobench.problems.formulas.box import BoxProblem, Reference
-from cbobench.problems.instances import Indices
 from cbobench.problems.reference import search
 from cbobench.problems.tables.readings import Readings, ReadingsProblem, unit_grid
 from cbobench.rng import Draws, Streams, generator

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from cbobench.errors import CellFailure
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.problems.base import Actions, Channel, Drawn, Feedback
 from cbobench.problems.channels import skip_failed
-from cbobench.problems.instances import Generators, Indices, Mask, Settle
+from cbobench.problems.instances import Generators, Settle
 from cbobench.rng import Streams, generator
 from cbobench.words import count_noun
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cbobench.errors import Misuse, printable, refuse_strange, show
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 from cbobench.params import LARGEST
-from cbobench.problems.instances import Indices
 from cbobench.words import list_names
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ import numpy as np
 
 from cbobench.errors import Misuse, show, unknown
 from cbobench.gp.actions import LARGEST, Finite
-from cbobench.gp.kernels import Array, StationaryName, smooth_norm, stationary
+from cbobench.gp.kernels import Array, Indices, Mask, StationaryName, smooth_norm, stationary
 from cbobench.problems.base import Channel, Drawn, Feedback, Instances, Objective, Problem
 from cbobench.problems.channels import AdditiveNoise
-from cbobench.problems.instances import Generators, Indices, Mask
+from cbobench.problems.instances import Generators
 from cbobench.problems.tables.columns import is_finite, spreads, units_of, write_number
 from cbobench.problems.tables.inputs import InputSpace
 from cbobench.problems.user_classes import name_functions

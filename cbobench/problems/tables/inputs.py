@@ -19,9 +19,8 @@ import numpy as np
 
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.gp.box_actions import sobol
-from cbobench.gp.kernels import Array
+from cbobench.gp.kernels import Array, Indices
 from cbobench.params import LARGEST
-from cbobench.problems.instances import Indices
 from cbobench.problems.tables.columns import (
     ASIDE,
     encode_categories,
