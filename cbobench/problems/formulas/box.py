@@ -17,7 +17,7 @@ from cbobench.gp.kernels import Array, Indices, Mask, StationaryName
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Inputs, Objective
-from cbobench.problems.channels import FeedbackModel, lengthscale_of, noise_on
+from cbobench.problems.channels import FeedbackModel, candidates_of, lengthscale_of, noise_on
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import Generators, Settle, settled_formula
@@ -91,13 +91,7 @@ class BoxProblem(FeedbackModel):
         "se", "kernel of the learners' models, on the box scaled to the unit cube"
     )
     lengthscale: float = lengthscale_of(0.2)
-    candidates: int = param(
-        1024,
-        "points at which acquisition functions are first evaluated, where no mesh takes their "
-        "place",
-        at_least=16,
-        at_most=65536,
-    )
+    candidates: int = candidates_of(1024)
     grid: int | None = param(
         None, "play on a finite grid with this many points per axis instead", at_least=2
     )

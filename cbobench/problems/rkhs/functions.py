@@ -21,7 +21,7 @@ from cbobench.gp.kernels import Array, Indices, Mask, Matern, SquaredExponential
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Instances, choose_seed_set
-from cbobench.problems.channels import FeedbackModel
+from cbobench.problems.channels import FeedbackModel, candidates_of
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula, Generators, Settle, settled_formula
 from cbobench.problems.reference import Optimum, search
@@ -370,13 +370,7 @@ class RKHSBox(RandomFunctions):
     )
     kernel: StationaryName = param("se", "kernel of f and g, and of the learners' models")
     lengthscale: float = param(0.2, "its lengthscale", at_least=0.05, at_most=1e4)
-    candidates: int = param(
-        1024,
-        "points at which acquisition functions are first evaluated, where no mesh takes their "
-        "place",
-        at_least=16,
-        at_most=65536,
-    )
+    candidates: int = candidates_of(1024)
 
     def validate(self) -> None:
         # The search for the optimum needs functions that are smooth.
