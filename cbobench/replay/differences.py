@@ -119,11 +119,12 @@ def _compare_rounds(record: Record, played: pa.Table, left_out: Collection[str])
     if played["t"].to_pylist() != t:
         return "its stored rounds are others"
     # A bundle may have left out what is no metric, and a metric that its cells have not, either.
+    kept_metrics = METRICS.keys() & record.final.keys()
     names = [
         name
         for name in published.column_names
         if name not in left_out
-        and (name in METRICS.keys() & record.final or published[name].null_count < len(t))
+        and (name in kept_metrics or published[name].null_count < len(t))
         and not published[name].equals(played[name])
     ]
     old_rows = published.select(names).to_pylist()

@@ -166,14 +166,14 @@ def _find_tails(used: Array, sums: ArrayLike) -> Array:
         deviation = np.sqrt((used**2).sum() / 4)
         return ndtr((sums - used.sum() / 2) / deviation)
     halves = np.sort(np.rint(2 * used)).astype(int)  # mean ranks are whole or half numbers
-    law = _law_of_sum(tuple(halves.tolist()))
-    return law.cumsum()[np.rint(2 * np.asarray(sums)).astype(int)]
+    at_most = _law_of_sum(tuple(halves.tolist()))
+    return at_most[np.rint(2 * np.asarray(sums)).astype(int)]
 
 
 @lru_cache(maxsize=1024)
 def _law_of_sum(ranks: tuple[int, ...]) -> Array:
-    """Return the law of the sum of some of the ranks, each of which is in it with probability one
-    half.
+    """Return how often the sum of some of the ranks is at most 0, 1, ..., where each of them is in
+    it with probability one half.
 
     Tests of a table share a few laws: without ties and zeros there is one for every n.
     """
@@ -183,7 +183,7 @@ def _law_of_sum(ranks: tuple[int, ...]) -> Array:
         # By convolution; NumPy copies the right side, which overlaps the left one.
         law[rank:] += law[:-rank]
         law /= 2
-    return law
+    return law.cumsum()
 
 
 def decidable(n: int, tests: int, sides: int = 2) -> bool:
