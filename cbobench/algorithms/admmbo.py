@@ -164,7 +164,8 @@ class ADMMBO(ModelledRun):
 
     def recommend_one(self, t: int) -> Any:
         model = self.model
-        return model.action(recommend_in_run(model, model.played))
+        measured = self.measured_in(model)
+        return model.action(recommend_in_run(model, model.played, measured))
 
     # The two steps --------------------------------------------------------------------------------
 

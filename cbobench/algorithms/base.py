@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -58,6 +58,8 @@ class Setting:
             and rounds are told in order, each with f and every g_j for all replicates (see
             `problems.channels.UnderWay`).
         kernel_is_known: see `Problem`.
+        fails_by_chance: whether an action may fail in one round and succeed in another.
+        middle: of every g_j (see `Problem.middle`), (m,); () where none has levels.
     """
 
     actions: ActionSet
@@ -76,30 +78,41 @@ class Setting:
     design: Array | None = None
     past: int = 0
     kernel_is_known: bool = False
+    fails_by_chance: bool = False
+    middle: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def of(
         cls, problem: Problem, instances: Drawn, horizon: int, streams: Streams, parallel: int = 1
     ) -> Setting:
-        """Return the setting of drawn instances, without a design."""
+        """Return the setting of drawn instances, without a design, for what learners are told."""
         # With several evaluations under way, a value arrives after later choices were made.
         delayed = parallel > 1 or "feedback at once" not in problem.offers()
-        slopes = instances.slopes if isinstance(instances, Instances) else None
+        learned = problem.learned
+        middle = np.zeros(0)
+        if problem.middle is not None:
+            middle = problem.middle[learned[1:] - 1]
+        told = instances
+        if problem.known and isinstance(instances, Instances):
+            told = replace(instances, g=instances.g[:, learned[1:] - 1])
+        slopes = told.slopes if isinstance(told, Instances) else None
         return cls(
             actions=problem.actions,
-            constraints=problem.constraints,
+            constraints=len(learned) - 1,
             horizon=horizon,
-            norm=instances.norm,
-            sup=instances.sup,
-            noise=instances.noise,
-            slater=instances.slater,
+            norm=instances.norm[:, learned],
+            sup=instances.sup[:, learned],
+            noise=instances.noise[:, learned],
+            slater=told.slater,
             seed_set=instances.seed_set,
             streams=streams,
             delayed=delayed,
-            changes=instances.changes(),
+            changes=tuple((t, norms[:, learned]) for t, norms in instances.changes()),
             slopes=slopes,
             parallel=parallel,
             kernel_is_known=problem.kernel_is_known,
+            fails_by_chance=instances.fails_by_chance,
+            middle=middle,
         )
 
     @property
@@ -110,6 +123,11 @@ class Setting:
     def observations(self) -> int:
         """How many observations a model may hold: those of T rounds, and past measurements."""
         return self.horizon + self.past
+
+    @property
+    def exact(self) -> Mask:
+        """Which functions are observed without noise, (S, 1 + m)."""
+        return np.asarray((self.noise == 0) & (not self.fails_by_chance))
 
     @property
     def finite(self) -> Finite:
@@ -170,6 +188,8 @@ class Algorithm:
         reference: True for a reference method, which is no learner and may `look` at f and g.
         blind: whether it learns nothing, so that past measurements are not told and its cells stay
             the same.
+        models_levels: whether its models take a constraint with levels for one whose bound is in
+            the middle between two (see `Problem.middle`), as those without a theorem do.
         late: whether it plays with evaluations under way (a suite's `parallel`) although it needs
             feedback at once: rounds are told in order, some after later ones were asked for.
 
@@ -186,6 +206,7 @@ class Algorithm:
     libraries: ClassVar[tuple[str, ...]] = ()
     reference = False
     blind = False
+    models_levels = False
     late = False
     fits: bool | None = None
 

@@ -95,7 +95,8 @@ class CKB(Optimistic):
             self.cap = np.full_like(self.bound_f, self.rho)
 
         # V divides by ρ, and the dual step by V.
-        if isinstance(self.V, str) and not min(self.cap.min(), self.bound_g.min()) > 0:
+        least = min(self.cap.min(), self.bound_g.min(initial=np.inf))
+        if isinstance(self.V, str) and not least > 0:
             raise CellFailure("B or G is 0, so that V = G√T/ρ is no number; give V, or B and G")
         self._restart(1 if self.anytime else self.setting.horizon)
 

@@ -28,9 +28,9 @@ from cbobench.algorithms.base import OneRun, Setting
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Mask
+from cbobench.gp.kernels import Array, Mask
 from cbobench.gp.posteriors.choice import Kind
-from cbobench.gp.single import Noise
+from cbobench.gp.single import Noise, RunData
 from cbobench.params import param
 from cbobench.problems.base import Problem
 
@@ -70,6 +70,15 @@ def undecided_functions(option: Bilog, constraints: int) -> Mask | None:
     if option == "by evidence":
         return np.arange(1 + constraints) > 0
     return None
+
+
+def noise_of_exact(setting: Setting) -> Array:
+    """Return the noise variances (S, 1 + m) that fitted models take as given: 0 of what is observed
+    without noise beside functions that have some, NaN of what is fitted.
+    """
+    exact = setting.exact
+    is_mixed = exact.any(axis=1) & ~exact.all(axis=1)
+    return np.where(exact & is_mixed[:, None], 0.0, np.nan)
 
 
 def find_obstacle(task: Task, joint: bool = False) -> str:
@@ -136,3 +145,15 @@ class ModelledRun(OneRun):
 
     def posterior_kind(self, problem: Problem) -> Kind:
         return "observations"
+
+    def measured_in(self, data: RunData) -> Array | None:
+        """Return exact values of g_j at actions of a finite set, (1, m, n), NaN where unknown; None
+        on a box.
+        """
+        actions = self.setting.actions
+        if not isinstance(actions, Finite):
+            return None
+        measured = np.full((1, self.setting.constraints, actions.n), np.nan)
+        is_exact = self.setting.exact[0, 1:, None]
+        measured[0, :, data.played] = np.where(is_exact, data.observed[1:], np.nan).T
+        return measured

@@ -45,6 +45,7 @@ LONGEST_PAUSE = 6
 # P(feasible) of plays beyond it.
 RISK = 1 / 3
 CAUTIOUS = 0.9
+NEVER = -1e4  # the logarithm of next to no probability, of what is known to be infeasible
 STEEP = 1e3  # how much a lack of it weighs, in logarithms
 
 
@@ -80,6 +81,7 @@ class ConstrainedEI(ScoreAlgorithm):
     needs = frozenset({"feedback at once"})
     late = True
     narrow = True
+    models_levels = True
 
     pending: Pending = param("ignore", PENDING, quiet=True)
 
@@ -178,7 +180,6 @@ class ConstrainedEI(ScoreAlgorithm):
         self.running = RunningScale(replicates, 1 + self.setting.constraints, self.scaled)
         if self.box is None:
             self.played_mask = np.zeros((replicates, self.setting.finite.n), dtype=bool)
-            self.passed_mask = self.played_mask.copy()
         self.failures = np.zeros(replicates)  # infeasible plays
         is_exact = true_noise(self.setting.noise).max(axis=1) <= NOISELESS
         self.noise_free = is_exact & (self.lam in ("auto", "true"))
@@ -222,7 +223,6 @@ class ConstrainedEI(ScoreAlgorithm):
         self.failures += ~passed
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
-            self.passed_mask[np.arange(len(played)), played] = passed
         # A step that gained next to nothing shows a function that no smooth model follows, or an
         # optimum, which may be a local one.
         if self.steps:
@@ -267,21 +267,29 @@ class ConstrainedEI(ScoreAlgorithm):
         else:
             mean, variance, played_mask = self.posterior.at_observations()
             belief = self.view(mean, variance, None)
-        likely = log_feasibility(belief.constraint)
+        likely = self._likelihoods(belief).sum(axis=1)
         if self.fits:
             model = self._fitted()
             self.classes = model.classes[:, 1:]
             self.silent = are_silent(model.observed[:, 1:])
             # Without noise, what was seen to be feasible is: a class says no more than that.
-            were_passed = (model.observed[:, 1:] <= 0).all(axis=1)
-            passed = self.passed_mask if self.box is None else were_passed
-            is_class = self.classes.any(axis=1) & self.noise_free
-            likely = np.where(is_class[:, None] & passed, 0.0, likely)
+            if self.box is not None:
+                passed = (model.observed[:, 1:] <= 0).all(axis=1)
+                is_class = self.classes.any(axis=1) & self.noise_free
+                likely = np.where(is_class[:, None] & passed, 0.0, likely)
 
         # In logarithms, as a product of many probabilities may underflow.
         is_feasible = likely >= np.log1p(-self.delta)
         value = np.where(is_feasible & played_mask, belief.f.mean, -np.inf)
         self.incumbent = value.max(axis=1)
+
+    def _likelihoods(self, belief: Belief) -> Array:
+        """Return log P(g_j <= 0), (S, m, k); of what was measured without noise 0 or `NEVER`."""
+        likely = log_probabilities(belief.constraint)
+        if self.measured is None:
+            return likely
+        certain = np.where(self.measured <= 0, 0.0, NEVER)
+        return np.where(np.isnan(self.measured), likely, certain)
 
     def _fitted(self) -> FittedPosterior:
         """Return the models of what has arrived, if they are fitted."""
@@ -346,7 +354,7 @@ class ConstrainedEI(ScoreAlgorithm):
         has_incumbent = np.isfinite(self.incumbent)
         best = np.where(has_incumbent, self.incumbent, 0.0)[:, None]
         improvement = log_expected_improvement(belief.f.mean, belief.f.deviation, best)
-        likely = np.where(self.silent[..., None], 0.0, log_probabilities(belief.constraint))
+        likely = np.where(self.silent[..., None], 0.0, self._likelihoods(belief))
         score = np.where(has_incumbent[:, None], improvement, 0.0) + likely.sum(axis=1)
 
         # After many failures a play that a class makes improbable comes behind all others.

@@ -55,6 +55,7 @@ class NoisyEI(ScoreAlgorithm):
     needs = frozenset({"coordinates", "feedback at once"})
     cost = "O(K c² + c³), fitted"
     narrow = True
+    models_levels = True
 
     kernel: ClassVar[KernelChoice] = "fit"  # type: ignore[misc]
     pending: ClassVar[Pending] = "ignore"  # type: ignore[misc]
@@ -145,7 +146,7 @@ class NoisyEI(ScoreAlgorithm):
         best scores, or recommended; others are worth the least of these.
         """
         best = smallest(-score, min(MOST, score.shape[1]))
-        recommended = recommend_action(self.goal, self.fitted, None, None, True)
+        recommended = recommend_action(self.goal, self.fitted, None, None, self.measured, True)
         rivals = np.concatenate([recommended[:, None], best], axis=1)
         worth = worth_of_plays(self.fitted, rivals, self.fantasies)
         result = np.repeat(worth.min(axis=1, keepdims=True), score.shape[1], axis=1)
@@ -155,7 +156,7 @@ class NoisyEI(ScoreAlgorithm):
     def maximise(self, t: int, box: Box, also: Array | None) -> tuple[Array, Array]:
         if not self.confirms:
             return super().maximise(t, box, also)
-        recommended = recommend_action(self.goal, self.fitted, box, None, True)
+        recommended = recommend_action(self.goal, self.fitted, box, None, None, True)
         rivals = rivals_around(box.unit(recommended), self.fitted, box)
         worth = worth_of_plays(self.fitted, rivals, self.fantasies)
         rows = np.arange(len(worth))

@@ -464,7 +464,7 @@ class CONFIG(Optimistic):
         self.declared = np.zeros(self.setting.replicates, dtype=bool)
 
     def begin(self, t: int, belief: Belief) -> None:
-        highest = np.maximum.reduce(self.explore_g(belief.constraint), axis=1)
+        highest = self.explore_g(belief.constraint).max(axis=1, initial=-np.inf)
         self.empty = np.minimum.reduce(highest, axis=1) > 0  # judged by the candidates
         self.hidden = np.zeros_like(self.empty)  # whether the set holds only a polished point
 

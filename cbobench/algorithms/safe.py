@@ -287,7 +287,8 @@ class StageOpt(SafeSet):
             self.expanding[:] = False
         if self.expanding.any():
             expanders = self._expanders()
-            self.widest = np.where(expanders, (self.upper - self.lower).max(axis=1), -np.inf)
+            widths = (self.upper - self.lower).max(axis=1, initial=-np.inf)
+            self.widest = np.where(expanders, widths, -np.inf)
             self.expanding &= self.widest.max(axis=1) > self.eps
 
     def score(self, belief: Belief) -> Array:

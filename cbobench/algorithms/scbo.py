@@ -19,6 +19,7 @@ from cbobench.algorithms.fitting import (
     ModelledRun,
     find_obstacle,
     is_fitted,
+    noise_of_exact,
     undecided_functions,
 )
 from cbobench.errors import Misuse
@@ -82,6 +83,7 @@ class SCBO(ModelledRun):
     about = "Thompson sampling in a trust region that grows with success and shrinks with failure"
     knows = ("kernel", "λ", "T (if λ is theory)", "R (if λ is true)")
     late = True
+    models_levels = True
     cost = "O(c t² + c k²) for c candidates, k of them drawn"
 
     initial: int = param(
@@ -159,6 +161,8 @@ class SCBO(ModelledRun):
         lam = true_noise(setting.noise[0]) if self.lam == "true" else self.lam
         if self.fits:
             noise = known_variances(lam, functions, setting.horizon)
+            if noise is None:
+                noise = noise_of_exact(setting)[0]
             undecided = undecided_functions(self.bilog, setting.constraints)
             return FittedThompson(
                 setting.actions, functions, noise, setting.horizon, self.copula, undecided
@@ -280,7 +284,8 @@ class SCBO(ModelledRun):
             if isinstance(actions, Finite):
                 return NONE
             return np.full(actions.d, np.nan)
-        return model.action(recommend_in_run(ThompsonMoments(model), model.played))
+        measured = self.measured_in(model)
+        return model.action(recommend_in_run(ThompsonMoments(model), model.played, measured))
 
     def _adapt(self, success: bool) -> None:
         """Count the outcome, and double or halve the side."""
@@ -383,6 +388,6 @@ def rank(means: Array) -> Indices:
     """
     # Constraints may have different units.
     scale = np.abs(means[1:]).max(axis=1, keepdims=True)
-    worst = (means[1:] / np.where(scale > 0, scale, 1.0)).max(axis=0)
+    worst = (means[1:] / np.where(scale > 0, scale, 1.0)).max(axis=0, initial=-np.inf)
     # The last key sorts first: feasible points come before the others.
     return np.lexsort((np.where(worst > 0, worst, -means[0]), worst > 0))

@@ -20,9 +20,10 @@ from cbobench.algorithms.fitting import (
     check_fit,
     find_obstacle,
     is_fitted,
+    noise_of_exact,
 )
 from cbobench.errors import Misuse
-from cbobench.gp.actions import break_ties, tie_widths
+from cbobench.gp.actions import Finite, break_ties, tie_widths
 from cbobench.gp.beliefs import (
     ONE,
     Belief,
@@ -258,6 +259,16 @@ class ScoreAlgorithm(Algorithm):
         of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
         return mean[:, 0], mean[:, 1:], of_g
 
+    def _goal_of_levels(self, mean: Array, variance: Array) -> Goal:
+        """Return `goal` with the bounds of levels in the middle between two, where the models have
+        them at the last allowed one.
+        """
+        f, g, of_g = self.goal(mean, variance)
+        middle = self.setting.middle
+        if middle.any() and not self.models_levels:
+            g = g - middle[:, None]
+        return f, g, of_g
+
     # What the base does ---------------------------------------------------------------------------
 
     def start(self, setting: Setting) -> None:
@@ -299,6 +310,12 @@ class ScoreAlgorithm(Algorithm):
         if setting.parallel > 1 and self.pending == "variance":
             self.posterior = self.ahead = add_pending(self.posterior, lambda: self.cheapest(1))
 
+        # What was measured without noise is known where it was played.
+        self.measured: Array | None = None
+        self.exact_g = setting.exact[:, 1:]
+        if isinstance(setting.actions, Finite) and self.models_constraints and self.exact_g.any():
+            self.measured = np.full((*self.exact_g.shape, setting.actions.n), np.nan)
+
         # What of the history counts; the schedule below sets the rest as at a restart.
         self.wait = Wait(setting.replicates, functions)
         self.shown: Shown | None = None
@@ -314,6 +331,8 @@ class ScoreAlgorithm(Algorithm):
         actions = self.box or self.setting.actions
         replicates = self.setting.replicates
         noise = self.known_noise()
+        if noise is None:
+            noise = noise_of_exact(self.setting)
         further = self.further_units()
         undecided = self.undecided()
         posterior = FittedPosterior(
@@ -573,6 +592,9 @@ class ScoreAlgorithm(Algorithm):
         observed there.
         """
         self.posterior.update(played, self.told_values(feedback))
+        if self.measured is not None:
+            known_g = np.where(self.exact_g, feedback.g, np.nan)
+            self.measured[self._rows[0], :, played] = known_g
         self.told += 1
 
     def _keep(self, played: Actions, feedback: Feedback) -> None:
@@ -596,7 +618,9 @@ class ScoreAlgorithm(Algorithm):
         sure = self.setting.seed_set if "a safe seed set" in self.needs else None
         model = self.posterior if self.evidence is None else self.evidence
         has_observations = self.learned > 0 or not self.setting.delayed
-        actions = recommend_action(self.goal, model, self.box, sure, has_observations)
+        actions = recommend_action(
+            self._goal_of_levels, model, self.box, sure, self.measured, has_observations
+        )
         if self.setting.delayed:
             # A replicate to which nothing has arrived yet has no recommendation.
             actions[~self.informed] = NONE if self.box is None else np.nan

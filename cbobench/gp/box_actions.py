@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import (
     RIDGE,
@@ -180,32 +179,19 @@ def design(
     points (count, S, d) of a box.
 
     `sobol`: on a box the first points of a Sobol sequence that each generator scrambles anew; on a
-    finite set the actions nearest to them, none twice; random ones without coordinates. `random`:
-    uniform; on a finite set none twice. Designs of different seeds are independent.
-
-    Raises:
-        Misuse: the set has fewer actions.
+    finite set the actions nearest to them; random ones without coordinates. `random`: uniform. Of a
+    finite set none comes twice before all have come. Designs of different seeds are independent.
     """
     return np.stack(
         [_draw_design(actions, name, count, generator) for generator in generators], axis=1
     )
 
 
-def check_design(actions: ActionSet, count: int) -> None:
-    """Raise `Misuse` if a finite set has fewer actions than the design has rounds."""
-    if isinstance(actions, Finite) and count > actions.n:
-        raise Misuse(
-            f"an initial design of {count} rounds, but there are {actions.n} actions; give fewer "
-            "rounds"
-        )
-
-
 def _draw_design(
     actions: ActionSet, name: DesignName, count: int, generator: np.random.Generator
 ) -> Actions:
-    check_design(actions, count)
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
-        return generator.permutation(actions.n)[:count]
+        return np.resize(generator.permutation(actions.n), count)
     if name == "random":
         unit = generator.random((count, actions.d))
     else:  # in whole powers of two, as which the sequence is balanced
@@ -219,11 +205,13 @@ def _draw_design(
 
 def nearest(points: Array, targets: Array) -> Indices:
     """Return the nearest of points (n, d) to each target (k, d) that no earlier target has taken,
-    (k,).
+    (k,); once all are taken, all are free again.
     """
     free = np.ones(len(points), dtype=bool)
     indices = np.empty(len(targets), dtype=np.intp)
     for i, target in enumerate(targets):
+        if i % len(points) == 0:
+            free[:] = True
         indices[i] = np.where(free, ((points - target) ** 2).sum(axis=1), np.inf).argmin()
         free[indices[i]] = False
     return indices

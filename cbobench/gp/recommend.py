@@ -38,6 +38,7 @@ def recommend_action(
     posterior: Posterior,
     box: Box | None,
     sure: Mask | None,
+    measured: Array | None,
     use_observed: bool,
 ) -> Actions:
     """Return a model's recommendations: indices (S,) of a finite set, or points (S, d) of a box.
@@ -45,10 +46,11 @@ def recommend_action(
     Args:
         goal: from means (S, p, k) and variances (S, k) or (S, p, k).
         sure: actions of a finite set that are known to be feasible, (S, n).
+        measured: exact values of g_j at actions of a finite set, (S, m, n), NaN where unknown.
         use_observed: whether to consider observed points of a box, too, if it has no mesh.
     """
     if box is None:
-        return likely_best(goal(posterior.mean, posterior.variance), sure)
+        return likely_best(goal(posterior.mean, posterior.variance), sure, measured)
     return box.scale(likely_best_point(goal, posterior, box, use_observed and box.mesh is None))
 
 
@@ -67,18 +69,20 @@ class RunMoments:
         return self.at(actions.candidates if isinstance(actions, Box) else np.arange(actions.n))
 
 
-def recommend_in_run(model: RunMoments, played: Actions) -> Actions:
+def recommend_in_run(model: RunMoments, played: Actions, measured: Array | None = None) -> Actions:
     """Return the recommendation of a model of one run: an action of a finite set (1,), or a point
     of a box's cube (1, d).
 
     Args:
         played: points of a box to consider beside its candidates and points around the best.
+        measured: exact values of g_j at actions of a finite set, (1, m, n), NaN where unknown.
     """
 
     def best_of(inputs: Actions, *moments: Moments) -> Actions:
         pairs = moments or [model.at(inputs)]
         mean, deviation = (np.concatenate(arrays, axis=1) for arrays in zip(*pairs, strict=True))
-        return inputs[likely_best((mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2))]
+        goal = mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2
+        return inputs[likely_best(goal, measured=measured)]
 
     actions = model.actions
     if isinstance(actions, Finite):
@@ -91,7 +95,7 @@ def recommend_in_run(model: RunMoments, played: Actions) -> Actions:
     return point
 
 
-def likely_best(goal: Goal, sure: Mask | None = None) -> Indices:
+def likely_best(goal: Goal, sure: Mask | None = None, measured: Array | None = None) -> Indices:
     """Return the index of the largest value among k points with P(g_j <= 0) >= 0.95 for every j,
     (S,).
 
@@ -101,12 +105,16 @@ def likely_best(goal: Goal, sure: Mask | None = None) -> Indices:
 
     Args:
         sure: points that are known to be feasible, (S, k).
+        measured: exact values of g_j, (S, m, k), NaN where unknown.
     """
     value, mean, variance = goal
     ratio = np.abs(mean)  # (μ/σ)² with the sign of μ saves a root and large arrays
     ratio *= mean
     ratio /= variance
-    worst = ratio[:, 0] if ratio.shape[1] == 1 else ratio.max(axis=1)
+    if measured is not None:
+        certain = np.where(measured <= 0, -np.inf, np.inf)
+        ratio = np.where(np.isnan(measured), ratio, certain)
+    worst = ratio[:, 0] if ratio.shape[1] == 1 else ratio.max(axis=1, initial=-np.inf)
     allowed = worst <= -(LIKELY**2)
     if sure is not None:
         allowed |= sure

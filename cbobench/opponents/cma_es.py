@@ -73,9 +73,14 @@ class Evolution(CubeRun):
 
     def _advance(self) -> None:
         """End a generation; restart if the strategy's own criteria end a run."""
-        fitness = [self.lagrangian(i) for i in range(len(self.evaluations))]
+        # The library's Lagrangian takes no problem without constraints.
+        has_constraints = len(self.evaluations[0][1]) > 0
+        fitness = [-f for f, _ in self.evaluations]
+        if has_constraints:
+            fitness = [self.lagrangian(i) for i in range(len(self.evaluations))]
         self.strategy.tell(self.generation, fitness)
-        self.lagrangian.update(self.strategy)
+        if has_constraints:
+            self.lagrangian.update(self.strategy)
         if self.strategy.stop():
             self._begin(self.generator.random(self.cube.d))
 

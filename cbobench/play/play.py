@@ -33,6 +33,8 @@ CHUNK = 1000  # rounds whose metrics are computed at once
 
 Observer = Callable[[int], None]
 """Takes a round."""
+Learn = Callable[[int, Actions, Feedback], None]
+"""Takes a round, its actions and its feedback."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +185,14 @@ class Play:
             self.algorithm.look(self.instances)
         self.algorithm.start(self.setting)
         # Past measurements are no rounds: they come before round 1, and metrics know none of them.
+        observe_given = self._tell_learned(self.algorithm.observe)
         for t, (played, feedback) in enumerate(self.past, 1 - len(self.past)):
-            self.algorithm.observe(t, played, feedback)
+            observe_given(t, played, feedback)
         for first in range(1, self.horizon + 1, CHUNK):
             yield self._chunk(first, min(CHUNK, self.horizon - first + 1), observers)
 
     def _chunk(self, first: int, rounds: int, observers: Sequence[Observer]) -> Chunk:
-        record = _Record(first, rounds, self.setting, self.problem.actions)
+        record = _Record(first, rounds, self.setting, self.problem)
         started = read_cpu_seconds()
         simulated = self.problem.simulated_seconds
         try:
@@ -231,6 +234,8 @@ class Play:
         channel = self.channel
         allowed = self.problem.actions
         late = self.late
+        tell = self._tell_learned(algorithm.tell)
+        observe_given = self._tell_learned(algorithm.observe)
         actions = record.actions
         f = record.f
         g = record.g
@@ -283,14 +288,28 @@ class Play:
             feedback = feedback if late is None else late.after(t, feedback)
             arrivals[i] = feedback.arrivals
             if is_initial:
-                algorithm.observe(t, chosen, feedback)
+                observe_given(t, chosen, feedback)
             else:
-                algorithm.tell(t, chosen, feedback)
+                tell(t, chosen, feedback)
             dual = algorithm.duals if may_have_duals else None
             if dual is not None:
                 record.add_duals(i, dual)
             if t in recommended_rounds:
                 record.answers[i] = algorithm.recommend(t)
+
+    def _tell_learned(self, learn: Learn) -> Learn:
+        """Return the algorithm's `tell` or `observe` for what learners are told of a feedback."""
+        learned = self.problem.learned
+        bound = np.zeros(self.setting.constraints)
+        if self.algorithm.models_levels and self.setting.middle.any():
+            bound = self.setting.middle
+        if not self.problem.known and not bound.any():
+            return learn
+
+        def learn_part(t: int, actions: Actions, feedback: Feedback) -> None:
+            learn(t, actions, feedback.told(learned, bound))
+
+        return learn_part
 
 
 class _Record:
@@ -298,7 +317,8 @@ class _Record:
 
     Attributes:
         first: round of the chunk.
-        actions, f, g, duals: (rounds, S[, d]), (rounds, S), (rounds, S, m) and (rounds, S, m).
+        actions, f, g, duals: (rounds, S[, d]), (rounds, S), (rounds, S, m), and (rounds, S, k) of
+            the k constraints that learners are told of.
         arrivals: what the algorithm was told of each round, if feedback is late.
         answers: recommendations by position; None for the incumbent.
         has_duals: whether the algorithm has dual variables.
@@ -306,16 +326,16 @@ class _Record:
         lacks_f: whether nothing is known of some f (see `Feedback`).
     """
 
-    def __init__(self, first: int, rounds: int, setting: Setting, allowed: Finite | Box) -> None:
+    def __init__(self, first: int, rounds: int, setting: Setting, problem: Problem) -> None:
         replicates = setting.replicates
-        m = setting.constraints
+        allowed = problem.actions
         self.first = first
         self.actions: Actions = np.zeros((rounds, replicates), dtype=np.intp)
         if isinstance(allowed, Box):
             self.actions = np.zeros((rounds, replicates, allowed.d))
         self.f = np.zeros((rounds, replicates))
-        self.g = np.zeros((rounds, replicates, m))
-        self.duals = np.zeros((rounds, replicates, m))
+        self.g = np.zeros((rounds, replicates, problem.constraints))
+        self.duals = np.zeros((rounds, replicates, setting.constraints))
         self.arrivals: list[Arrivals | None] = [None] * rounds
         self.answers: dict[int, Actions | None] = {}
         self.has_duals = self.is_late = self.lacks_f = False

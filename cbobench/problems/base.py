@@ -121,6 +121,27 @@ class Feedback:
             return np.zeros(self.g.shape) + 1.0
         return self._each(np.ones_like)
 
+    def told(self, functions: Indices, bound: Array) -> Feedback:
+        """What it tells of f and some g_j, which are counted from other bounds.
+
+        Args:
+            functions: 0 for f, then j of these g_j, ascending.
+            bound: what is taken off each of these g_j.
+        """
+        g = self.g[:, functions[1:] - 1] - bound
+        if self.arrivals is None:
+            return replace(self, g=g)
+        a = self.arrivals
+        is_told = np.isin(a.function, functions)
+        position = np.searchsorted(functions, a.function[is_told])
+        arrivals = Arrivals(
+            replicate=a.replicate[is_told],
+            round=a.round[is_told],
+            function=position,
+            value=a.value[is_told] - np.append(0.0, bound)[position],
+        )
+        return replace(self, g=g, arrivals=arrivals)
+
     def since(self, first: int) -> Feedback:
         """What it tells of rounds from `first` on; the round at hand is one of them."""
         a = self.arrivals
@@ -186,6 +207,10 @@ class Problem:
         simulated_seconds: that its simulations have taken so far, on the clock.
         unknown: which facts nobody knows of its functions, so that a method that reads them must be
             given them.
+        known: which constraints j, from 1 on, are known of every action before it is played: all
+            actions keep them, and learners are not told of them.
+        middle: of every g_j the middle between its last allowed and its first forbidden level,
+            (m,), 0 where it has no levels (see `Configurations`); None: none has.
     """
 
     name: ClassVar[str] = ""
@@ -198,6 +223,8 @@ class Problem:
     stated_facts: ClassVar[tuple[str, str, str, str]] = ("finite", "1", "varies", "varies")
     simulated_seconds: float = 0.0
     unknown: frozenset[Fact] = frozenset()
+    known: Sequence[int] = ()
+    middle: Array | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Wraps `draw` so that all readers of a draw agree on what is feasible, and has what is
@@ -239,6 +266,13 @@ class Problem:
     def _are_feasible(self, values: Array) -> Mask:
         """Where every g_j is settled to at most 0, of (f, g_1, ..., g_m), (n, 1 + m) to (n,)."""
         return np.asarray((self.settle(values[:, 1:]) <= 0).all(axis=1))
+
+    @classmethod
+    def complete(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Resolved parameters as a suite that is read now means them; those of stored cells are
+        complete.
+        """
+        return settings
 
     @classmethod
     def facts(cls) -> dict[str, str]:
@@ -346,6 +380,11 @@ class Problem:
                 "constraints", "give a property that returns m, how many g_j there are"
             )
         return m
+
+    @property
+    def learned(self) -> Indices:
+        """The functions that learners are told: 0 for f, then j of every g_j that is not known."""
+        return np.setdiff1d(np.arange(1 + self.constraints), self.known)
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""

@@ -77,7 +77,9 @@ class Stage:
             label=None,
             line=0,
         )
-        ((problem, unprepared),) = build_problems(entry, REPLAYED, self.imports, [Path()])
+        ((problem, unprepared),) = build_problems(
+            entry, REPLAYED, self.imports, [Path()], stored=True
+        )
         current = prepare_problem(entry, problem, unprepared, REPLAYED, DataFolder(self.data))
         if current.key != variant.key:
             raise Misuse(f"another problem here ({describe_changes(variant, current)})")

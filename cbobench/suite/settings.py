@@ -22,7 +22,7 @@ from typing import Any, get_args
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, wrong_value
-from cbobench.gp.box_actions import DesignName, check_design
+from cbobench.gp.box_actions import DesignName
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.past import FILE, PastRows, read_past, take_past
 from cbobench.suite.values import parse_amount, parse_whole
@@ -164,18 +164,13 @@ def ignores_setup(algorithm: Variant) -> bool:
 
 
 def check_initial(initial: dict[str, Any], problems: Mapping[str, Problem], location: str) -> None:
-    """Raise `Misuse` if a problem, by title, has fewer actions than the design has rounds, or takes
-    no such past measurements.
-    """
-    for name, count in initial.items():
-        for title, problem in problems.items():
-            try:
-                if name == FILE:
-                    take_past(problem, count)
-                else:
-                    check_design(problem.actions, count)
-            except Misuse as error:
-                raise Misuse(f"{location}{title}: {error}") from None
+    """Raise `Misuse` if a problem, by title, takes no such past measurements."""
+    past = initial.get(FILE)
+    for title, problem in problems.items() if past else ():
+        try:
+            take_past(problem, past)
+        except Misuse as error:
+            raise Misuse(f"{location}{title}: {error}") from None
 
 
 UNITS = {"MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}

@@ -180,14 +180,20 @@ def _swept(values: Any) -> Sequence[Any]:
 
 
 def build_problems(
-    entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path]
+    entry: Entry, at: SourceLine, imports: bool, beside: Sequence[Path], stored: bool = False
 ) -> Iterator[tuple[Problem, Variant]]:
     """Yield the problems of an entry, not prepared yet, with variants that have their names but not
     their identity.
+
+    Args:
+        stored: whether the entry is of a cell, whose settings are complete.
     """
     cls = PROBLEMS.get(entry.name, location=at(entry.line), imports=imports, beside=beside)
     for problem, variant in _build_variants(entry, cls, {}, at):
-        yield problem, replace(variant, values=variant.settings)
+        settings = variant.settings if stored else cls.complete(variant.settings)
+        if settings != variant.settings:
+            problem = params.build(cls, settings)
+        yield problem, replace(variant, settings=settings, values=settings)
 
 
 def algorithm_variants(

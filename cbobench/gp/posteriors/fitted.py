@@ -50,8 +50,8 @@ class FittedPosterior(Posterior):
         candidates: where beliefs are kept, points of the cube (M, d); those of the action set by
             default.
         replicates, functions: S, p.
-        noise: the noise variances (S, p), or of more functions, in units of the observations; None
-            to fit them, too.
+        noise: the noise variances (S, p), or of more functions, in units of the observations; NaN
+            where they are fitted, too.
         further: actions of each replicate's own, points (S, c, d); their indices begin at that of a
             finite set's n.
         undecided: functions, (p,), of which each fit decides whether they or their `bilog` are
@@ -80,7 +80,7 @@ class FittedPosterior(Posterior):
         self.actions = actions
         self.replicates = replicates
         self.functions = functions
-        self.noise = noise
+        self.noise = np.full((replicates, functions), np.nan) if noise is None else noise
         self.cube = actions.units if isinstance(actions, Finite) else None
         self.firsts = actions.firsts if isinstance(actions, Finite) else None
         if candidates is None:
@@ -231,13 +231,24 @@ class FittedPosterior(Posterior):
                 [bilog(self.observed[s, j]) if form else self.observed[s, j] for j, form in targets]
             )
             before = [None if self.count == 2 else forms[form][j] for j, form in targets]
-            noise = None if self.noise is None else np.array([self.noise[s, j] for j, _ in targets])
-            for (j, form), hyper in zip(
-                targets,
-                fit_all(self.points[s], values, before, noise, anew, self.firsts),
-                strict=True,
-            ):
-                forms[form][j] = hyper
+            noise = np.array([self.noise[s, j] for j, _ in targets])
+
+            # Noise is of one kind in a fit: known of all its functions, or fitted.
+            for is_known in (False, True):
+                rows = np.flatnonzero(np.isnan(noise) != is_known).tolist()
+                if not rows:
+                    continue
+                fits = fit_all(
+                    self.points[s],
+                    values[rows],
+                    [before[row] for row in rows],
+                    noise[rows] if is_known else None,
+                    anew,
+                    self.firsts,
+                )
+                for row, hyper in zip(rows, fits, strict=True):
+                    j, form = targets[row]
+                    forms[form][j] = hyper
 
             # Only now both forms are fitted to the same observations.
             if anew:

@@ -12,7 +12,7 @@ study.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -33,6 +33,7 @@ from cbobench.words import count_noun, list_names
 
 DIRECTIONS = {"maximise": 1.0, "minimise": -1.0, "maximize": 1.0, "minimize": -1.0}
 BOUNDS = {"at_most": 1.0, "at_least": -1.0}
+KNOWN = "known"
 LEAST_UNIT = 1e-100  # what is divided by less may overflow
 UNITLESS = "without a unit"
 """In a problem's note, of a constraint whose bound is 0: how much it is violated has no measure."""
@@ -49,6 +50,7 @@ class Rule:
         noise: stated standard deviation of an observation in the column's units, None where none is
             stated.
         unit: the stated unit of a simulator's constraint, None where none is stated.
+        known: whether it is known before anything is played, because it is on an input.
     """
 
     column: str
@@ -56,6 +58,7 @@ class Rule:
     bound: float = 0.0
     noise: float | None = None
     unit: float | None = None
+    known: bool = False
 
     @property
     def requirement(self) -> str:
@@ -91,7 +94,7 @@ def constraints_of(
     declarations: Mapping[str, Any], further: Literal["noise", "unit"] = "noise"
 ) -> list[Rule]:
     """The constraints, by column: {at_most: number}, {at_least: number} or both, each with its
-    `noise`, or of a simulator its `unit`, if that is stated.
+    `noise`, or of a simulator its `unit`, if that is stated, and whether it is `known`.
 
     Raises:
         Misuse: anything else, or none.
@@ -105,14 +108,18 @@ def constraints_of(
                 "or both"
             )
         for key, value in bounds.items():
-            if key not in (*BOUNDS, further):
-                raise unknown("key", key, [*BOUNDS, further], location=f"{label}: ")
+            if key not in (*BOUNDS, further, KNOWN):
+                raise unknown("key", key, [*BOUNDS, further, KNOWN], location=f"{label}: ")
+            if key == KNOWN:
+                if not isinstance(value, bool):
+                    raise Misuse(f"{label}: known is {show(value)}; allowed: true, false")
+                continue
             # A bound may be any number; noise and units are sizes.
             least = -np.inf if key in BOUNDS else 0.0
             deviation(value, f"{label}: {key}", least)
         if (unit := bounds.get("unit", 1.0)) <= LEAST_UNIT:
             raise Misuse(f"{label}: unit is {unit}; it must be above {LEAST_UNIT}")
-        stated = {further: bounds.get(further)}
+        stated = {further: bounds.get(further), KNOWN: bounds.get(KNOWN, False)}
         rules += [
             Rule(column, BOUNDS[key], float(bounds[key]), **stated)
             for key in BOUNDS
@@ -123,6 +130,43 @@ def constraints_of(
             "constraints is empty; name at least one column, such as {latency_ms: {at_most: 60}}"
         )
     return rules
+
+
+def state_known(declarations: Mapping[str, Any], inputs: Collection[str]) -> dict[str, Any]:
+    """The constraints by column; those on inputs are known, unless they say that they are not."""
+    return {
+        column: {KNOWN: True, **bounds} if column in inputs else bounds
+        for column, bounds in declarations.items()
+    }
+
+
+def refuse_known(rules: Sequence[Rule], inputs: Collection[str]) -> None:
+    """Raises `Misuse` for a constraint that is said to be known and is on no input."""
+    for rule in rules:
+        if rule.known and rule.column not in inputs:
+            raise Misuse(
+                f"constraints: {show(rule.column)}: known is true, but it is no input and must be "
+                f"measured; inputs: {list_names(inputs)}; leave known out"
+            )
+
+
+def keep_known(measured: Measured, rules: Sequence[Rule], source: str) -> tuple[Mask, list[str]]:
+    """Which configurations keep the known constraints, (n,), and in words how many each takes out.
+
+    Raises:
+        Misuse: none keeps one.
+    """
+    values = orient(measured.rows[measured.first], rules)
+    within = np.ones(len(values), dtype=bool)
+    beyond = []
+    for rule, g in zip(rules, values.T, strict=True):
+        if rule.known:
+            within &= g <= 0
+            count = f"{(g > 0).sum():,} of {count_noun(len(g), 'configuration')}"
+            beyond.append(f"{count} lie beyond {rule.requirement}: known, not played")
+    if not within.any():
+        raise Misuse(f"{source}: no configuration is left ({'; '.join(beyond)}); move a bound")
+    return within, beyond
 
 
 def plain_rules(m: int) -> list[Rule]:
@@ -287,14 +331,28 @@ class Measured:
         return bool((self.counts > 1).any())
 
     @property
-    def scattered(self) -> bool:
-        """Whether any configuration has two rows that differ; two that failed do not."""
+    def scattered(self) -> Mask:
+        """Of which columns any configuration has two rows that differ, (1 + m,); two that failed do
+        not.
+        """
         firsts = np.repeat(self.rows[self.first], self.counts, axis=0)
-        return not np.array_equal(self.rows, firsts, equal_nan=True)
+        alike = (self.rows == firsts) | (np.isnan(self.rows) & np.isnan(firsts))
+        return np.asarray(~alike.all(axis=0))
 
     def means(self, values: Array) -> Array:
         """Means (n, p) of values of the rows (rows, p)."""
         return np.add.reduceat(values, self.first, axis=0) / self.counts[:, None]
+
+    def keep(self, mask: Mask) -> Measured:
+        """Some of the configurations, those of a mask (n,)."""
+        return replace(
+            self,
+            rows=self.rows[np.repeat(mask, self.counts)],
+            counts=self.counts[mask],
+            points=self.points[mask],
+            names=tuple(np.array(self.names, dtype=object)[mask]),
+            origin=self.origin[mask],
+        )
 
     @staticmethod
     def of(rows: Array, points: Array, names: Sequence[str], firsts: Indices) -> Measured:
@@ -380,6 +438,7 @@ class Configurations(Problem):
 
     Attributes:
         space: the configurations by typed inputs, if the table has types.
+        beyond: in words, how many configurations known constraints have taken out.
 
     Raises:
         Misuse: no feasible configuration, too many of them, or an objective that never changes.
@@ -387,6 +446,7 @@ class Configurations(Problem):
 
     seed_independent = True
     space: InputSpace | None = None
+    beyond: Sequence[str] = ()
 
     def __init__(
         self,
@@ -399,6 +459,7 @@ class Configurations(Problem):
         on_failure: FailureRule,
     ) -> None:
         self.measured = measured
+        self.known = [j for j, rule in enumerate(rules) if rule.known]
         self.rules = list(rules)
         self.noise = noise
         self.model = model
@@ -430,6 +491,11 @@ class Configurations(Problem):
         self.means = measured.means(self.values)
         if measured.failed.any():
             self.means = (means - self.shift) / self.divisor
+        else:
+            # The mean of equal numbers may be another one by rounding, beyond a bound that they
+            # meet.
+            exact = ~measured.scattered
+            self.means[:, exact] = self.values[measured.first][:, exact]
 
     def refuse(self, means: Array) -> None:
         """Raises `Misuse` for means (n, 1 + m) that make no problem."""
@@ -527,12 +593,31 @@ class Configurations(Problem):
         return ", ".join(parts)
 
     def note(self) -> str:
-        return f"{describe_rules(self.rules, self.divisor.tolist())}; {self.summary}"
+        rules = describe_rules(self.rules, self.divisor.tolist())
+        return "; ".join([rules, self.summary, *self.beyond])
+
+    @cached_property
+    def middle(self) -> Array:  # type: ignore[override]
+        """Of every g_j the middle between its last allowed and its first forbidden level, (m,); 0
+        where it has noise or no levels: whole numbers, or half as many values as configurations.
+        """
+        _, noise = self._facts
+        columns = self.measured.rows[self.measured.first, 1:].T
+        middle = np.zeros(self.constraints)
+        for j, (column, g) in enumerate(zip(columns, self.means[:, 1:].T, strict=True)):
+            is_whole = bool((column == np.round(column)).all())
+            has_levels = is_whole or 2 * len(np.unique(column)) <= len(column)
+            is_feasible = g <= 0
+            if has_levels and not noise[1 + j] and is_feasible.any() and not is_feasible.all():
+                middle[j] = (g[is_feasible].max() + g[~is_feasible].min()) / 2
+        return middle
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         # Rows tell which evaluations failed; where equal rows are alike, that changes no value.
         if self.noise is None or (
-            self.measured.failed.any() and not self.measured.scattered and not self.noise.any()
+            self.measured.failed.any()
+            and not self.measured.scattered.any()
+            and not self.noise.any()
         ):
             return MeasuredRows(self.measured, self.values, streams)
         draws = Draws(streams.role("noise"), standard_normal, (1 + self.constraints,))

@@ -21,6 +21,7 @@ import numpy as np
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DATA_SETS, Site, sha256
+from cbobench.problems.tables.configurations import state_known
 from cbobench.problems.tables.read import read_table
 from cbobench.problems.tables.readings import Readings, ReadingsProblem, unit_grid
 from cbobench.problems.tables.table import FromFiles, UserTable
@@ -78,12 +79,31 @@ ROLES: dict[str, dict[str, Any]] = {  # of the columns, as parameters of the pro
 class MeasuredTable(FromFiles):
     """Base of these tables."""
 
+    known_inputs: bool | None = param(
+        None,
+        "whether constraints on inputs are known, so that what lies beyond is not played; null: in "
+        "a suite they are, in stored cells they are not",
+        called="known",
+        quiet=True,
+    )
+
+    @classmethod
+    def complete(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        roles = ROLES[cls.name]
+        if settings["known"] is None and roles["constraints"].keys() & roles["inputs"]:
+            return settings | {"known": True}
+        return settings
+
     def prepare(self, data: Site) -> None:
         # As a suite would state it, so that a user's table of this form plays alike.
-        table = build(
-            UserTable,
-            {"layout": "configurations", "rows": str(data.find(self.name)), **ROLES[self.name]},
-        )
+        settings = {
+            "layout": "configurations",
+            "rows": str(data.find(self.name)),
+            **ROLES[self.name],
+        }
+        if self.known_inputs:
+            settings["constraints"] = state_known(settings["constraints"], settings["inputs"])
+        table = build(UserTable, settings)
         table.prepare(data)
         self.played = table.played
         self.by_name = table.by_name

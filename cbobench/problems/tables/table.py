@@ -34,7 +34,10 @@ from cbobench.problems.tables.configurations import (
     Rule,
     constraints_of,
     deviation,
+    keep_known,
     objective_of,
+    refuse_known,
+    state_known,
 )
 from cbobench.problems.tables.inputs import InputColumns
 from cbobench.problems.tables.read import read_frame
@@ -90,6 +93,14 @@ class FromFiles(Problem):
     def kernel_is_known(self) -> bool:  # type: ignore[override]
         return self.played.kernel_is_known
 
+    @property
+    def known(self) -> Sequence[int]:  # type: ignore[override]
+        return self.played.known
+
+    @property
+    def middle(self) -> Array | None:  # type: ignore[override]
+        return self.played.middle
+
     def draw(self, generators: Generators) -> Drawn:
         return self.played.draw(generators)
 
@@ -122,8 +133,9 @@ class UserTable(FromFiles):
     coordinates, each scaled to [0, 1] (`log`: its logarithm; `one_hot`: categories), or a mapping
     of names to types, such as `{minutes: {int: [1, 60]}}`, which says the same and which libraries
     that know types are told; `objective` is maximised, `{minimise: loss}` is f = -loss; every
-    constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value; it may be on an
-    input. Rows with equal inputs are the noise of one configuration: a round reads one of them,
+    constraint `{at_most: b}` is g = value - b, `{at_least: b}` is g = b - value. One on an input is
+    known, unless it says `known: false`: what lies beyond is not played, and nobody has to learn
+    it. Rows with equal inputs are the noise of one configuration: a round reads one of them,
     drawn at random (`noise: gaussian`: normal, with the rows' pooled spread; or stated numbers).
     Without repetitions there is no noise, unless it is stated.
 
@@ -157,7 +169,8 @@ class UserTable(FromFiles):
     )
     limits: dict[str, Any] = param(
         {},
-        "by column {at_most: b}, {at_least: b} or both, and noise if it is stated",
+        "by column {at_most: b}, {at_least: b} or both, and noise if it is stated; of an input, "
+        "known: false to learn it",
         called="constraints",
     )
     noise: Literal["rows", "gaussian"] | float | dict[str, Any] | None = param(
@@ -198,6 +211,10 @@ class UserTable(FromFiles):
     )
 
     hashes: dict[str, str] = state()
+
+    @classmethod
+    def complete(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        return settings | {"constraints": state_known(settings["constraints"], settings["inputs"])}
 
     @property
     def arranged(self) -> str | None:
@@ -294,7 +311,7 @@ class UserTable(FromFiles):
     def _tell_noiseless(self, played: Configurations, source: str, data: Site) -> None:
         """Tells the reader where nothing says whether measurements scatter."""
         is_stated = self.noise is not None or any(rule.noise is not None for rule in played.rules)
-        if is_stated or played.measured.scattered:
+        if is_stated or played.measured.scattered.any():
             return
         why = "no configuration repeats, so it is played without noise"
         if played.measured.repeated:
@@ -340,6 +357,7 @@ class UserTable(FromFiles):
         source = sources["rows"]
         rules = [objective_of(self.objective), *constraints_of(self.limits)]
         self._check_roles(frame, source, rules)
+        refuse_known(rules, self.inputs)
         typed = typed.in_order([*frame.columns])
         typed.check_numbers(frame, source)
 
@@ -364,6 +382,8 @@ class UserTable(FromFiles):
         # Rows with equal inputs are one configuration;
         # what is known by row is from here on known by configuration.
         measured = Measured.of(values, points, names, firsts)
+        within, beyond = keep_known(measured, rules, source)
+        measured = measured.keep(within)
         self.by_name = {name: inputs[name].iloc[measured.origin].tolist() for name in typed.names}
         if space is not None:
             space = space.take(measured.origin)
@@ -377,12 +397,14 @@ class UserTable(FromFiles):
         if "covariance" in frames:
             table = numeric(frames["covariance"], sources["covariance"])
             noun = "configurations, in the order of the rows"
-            matrix = check_size(table.to_numpy(dtype=float), len(measured.counts), noun)
+            matrix = check_size(table.to_numpy(dtype=float), len(within), noun)
+            matrix = matrix[np.ix_(within, within)]
         stated = self._stated(rules, measured)
         model = ConfigurationModel(self.kernel, self.lengthscale, matrix)
         problem = Configurations(
             measured, rules, stated, model, self.scaled, self.seed_size, on_failure
         )
+        problem.beyond = beyond
         problem.space = space
         if self.noise == "gaussian" and stated is None:
             problem.noise = problem.pooled()
@@ -446,7 +468,7 @@ class UserTable(FromFiles):
 
         # Rows that never differ have no noise to draw.
         if isinstance(self.noise, str) or (self.noise is None and not stated):
-            if measured.scattered:
+            if measured.scattered.any():
                 return None
             return np.zeros(len(rules))
         # A number alone is the noise of all columns of which none is stated.
