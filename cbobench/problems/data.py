@@ -150,11 +150,8 @@ class Site:
 DataFolder = Site  # what a problem is given was no more than that, and classes of users name it so
 
 
-def fetch(name: str, folder: Path, base_url: str | None = None) -> Path:
+def fetch(name: str, folder: Path) -> Path:
     """Download one data set into `folder`, unless it is there already, and check its hash.
-
-    Args:
-        base_url: of a mirror that has the file under its name here; None: from its home.
 
     Raises:
         CbobenchError: the download failed or the file is not the original. Nothing half-written is
@@ -164,8 +161,7 @@ def fetch(name: str, folder: Path, base_url: str | None = None) -> Path:
 
     data = DATA_SETS[name]
     folder.mkdir(parents=True, exist_ok=True)
-    # A mirror keeps the file under our name, its home under its own.
-    url = f"{base_url.rstrip('/')}/{data.file}" if base_url else data.url or REPOSITORY + data.file
+    url = data.url or REPOSITORY + data.file
     try:
         file = pooch.retrieve(url, known_hash="sha256:" + data.sha256, fname=data.file, path=folder)
     except Exception as error:  # pooch raises what its HTTP library raises

@@ -114,13 +114,14 @@ def server(tmp_path):
 
 def test_fetch_checks_the_hash_and_keeps_nothing_wrong(tmp_path, server, monkeypatch):
     target = tmp_path / "cache"
+    monkeypatch.setattr(data, "REPOSITORY", server)
     with pytest.raises(CbobenchError, match="could not fetch fin.csv: .*nothing was kept"):
-        fetch("stocks", target, server)
+        fetch("stocks", target)
     assert list(target.iterdir()) == []
     right = DataSet("fin.csv", hashlib.sha256(b"prices").hexdigest(), "")
     monkeypatch.setitem(data.DATA_SETS, "stocks", right)
-    assert fetch("stocks", target, server).read_text() == "prices"
+    assert fetch("stocks", target).read_text() == "prices"
     assert DataFolder(target).find("stocks") == target / "fin.csv"
     monkeypatch.setitem(data.DATA_SETS, "stocks", DataSet("other.csv", right.sha256, ""))
     with pytest.raises(CbobenchError, match="404"):
-        fetch("stocks", target, server)
+        fetch("stocks", target)

@@ -118,17 +118,15 @@ def test_another_file_is_refused_and_a_missing_one_named(small, tmp_path):
     assert "look-alike" not in str(refused.value)
 
 
-def test_files_are_fetched_from_their_homes_or_by_their_names_from_a_mirror(tmp_path, monkeypatch):
+def test_files_are_fetched_from_their_homes(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(
         "pooch.retrieve", lambda url, **options: asked.append((url, options["fname"])) or tmp_path
     )
     data.fetch("measured-crossed-barrel", tmp_path)
-    data.fetch("measured-crossed-barrel", tmp_path, "http://mirror/")
     data.fetch("stocks", tmp_path)
     table = DATA_SETS["measured-crossed-barrel"]
     assert asked == [
         (table.url, table.file),
-        (f"http://mirror/{table.file}", table.file),
         (data.REPOSITORY + "fin.csv", "fin.csv"),
     ]
