@@ -29,7 +29,6 @@ STEP = 2e-4  # of a side, between the points of a difference
 CENTRAL = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12
 FORWARD = np.array([-25.0, 48.0, -36.0, 16.0, -3.0]) / 12
 SAMPLED = 17  # log2 of the points that are sampled
-ACTIVE = 1e-7  # of a constraint's largest value: how near 0 an active one is
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Optimum:
         highest: the largest f of the whole box, feasible or not.
         slater: the largest -max_j g_j of the box, (what `Reference.slater` states).
         share: feasible share of the sampled points.
-        active: the constraints and sides of the box that hold x, in words.
         reached, starts: how many of the starts ended at this reward, to 1e-9.
     """
 
@@ -51,7 +49,6 @@ class Optimum:
     highest: float
     slater: float
     share: float
-    active: tuple[str, ...]
     reached: int
     starts: int
 
@@ -137,18 +134,12 @@ def search(
             played, [best, *units[np.argsort(-values[:, 0], kind="stable")[: starts // 2]]]
         )
         margins = [-float((played(u)[1:]).max()) for u in _centres(played, units, values)]
-    active = [f"g_{j}" for j in 1 + np.flatnonzero(best_values[1:] >= -ACTIVE * size[1:])]
-    for i, v in enumerate(best.tolist(), 1):
-        if min(v, 1 - v) < 1e-12:
-            end = "least" if v < 0.5 else "largest"
-            active.append(f"x_{i} at its {end}")
     return Optimum(
         x=box.scale(best),
         values=best_values,
         highest=highest,
         slater=max(margins),
         share=float((worst <= 0).mean()),
-        active=tuple(active),
         reached=reached,
         starts=len(start_points),
     )
@@ -434,11 +425,10 @@ def derive(formula: Formula, box: Box, stated: Reference | None) -> Optimum:
 
 def write_reference(optimum: Optimum) -> str:
     """A derived optimum as code to paste into its class."""
-    active = ", ".join(optimum.active) or "nothing"
     return (
         f"reference = Reference(x={tuple(optimum.x.tolist())}, f={float(optimum.values[0])!r}, "
         f"slater={optimum.slater:.12g}, share={optimum.share:.5g}, accuracy={ACCURACY:g}, "
-        f'how="multistart SLSQP; active: {active}", binds={optimum.binds(ACCURACY)})'
+        f'how="multistart SLSQP", binds={optimum.binds(ACCURACY)})'
     )
 
 
