@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 TITLES = {
     "knows": "must know",
     "kernel": "kernel: auto",
-    "posterior": "posterior of the problem's kernel",
     "noise": "default noise on f",
 }
 """What `show` says of a class besides its text."""
@@ -163,11 +162,8 @@ def _show_class(options: argparse.Namespace) -> None:
 
 
 def _facts_of_models(cls: type[Any]) -> dict[str, str]:
-    """Which kernel learners have on a problem with default parameters unless they are told, and how
-    they represent the posterior of the problem's, for short and long horizons.
-    """
+    """Which kernel learners have on a problem with default parameters unless they are told."""
     from cbobench import params
-    from cbobench.gp.posteriors.choice import representation
     from cbobench.problems.data import DataFolder
 
     try:
@@ -176,12 +172,9 @@ def _facts_of_models(cls: type[Any]) -> dict[str, str]:
     except BaseException as error:  # a user's problem may raise anything
         reraise_stop(error)
         return {}  # a problem that needs files, or parameters, is not there by default
-    representations = [representation(problem.actions, horizon) for horizon in (100, 10_000)]
-    known = "the problem's, of which its functions are"
-    return {
-        "kernel": known if problem.kernel_is_known else "fitted, as nobody knows the problem's",
-        "posterior": "; ".join(dict.fromkeys(representations)),
-    }
+    if problem.kernel_is_known:
+        return {"kernel": "the problem's, of which its functions are"}
+    return {"kernel": "fitted, as nobody knows the problem's"}
 
 
 def do_data(options: argparse.Namespace, command_line: list[str]) -> int:

@@ -100,14 +100,7 @@ def test_where_a_mesh_does_the_choice_is_feature_space():
     assert chosen(a_box(2, 0.05), 1.0) is ObservationPosterior
 
 
-def test_the_choice_in_words_and_what_it_needs():
-    assert choice.representation(a_box(), 100) == (
-        "features (rank 156, on a mesh of 28^2 points); where λ < 0.001, observations"
-    )
-    assert choice.representation(a_box(1), 100).startswith(
-        "features (rank 14, on a mesh of 28 points)"
-    )
-    assert choice.representation(a_box(3), 100) == "observations (box with 64 candidates)"
+def test_what_the_choice_needs():
     short, long = (choice.replicate_memory(a_box(), horizon, 1, P) for horizon in (100, 100_000))
     assert short == long, "in feature space nothing grows with t"
 

@@ -163,8 +163,3 @@ def test_the_cheaper_representation_is_chosen():
     assert choice.in_features(smooth, 10_000)
     assert not choice.in_features(rough, 100)
     assert choice.in_features(rough, 100_000), "observations would not fit into memory"
-    assert (
-        choice.representation(rough, 100)
-        == "observations (rank above 49 of 1,000 actions, T = 100)"
-    )
-    assert "rank 19 of 100" in choice.representation(smooth, 10_000)

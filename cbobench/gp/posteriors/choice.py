@@ -41,27 +41,6 @@ def largest_rank(n: int, horizon: int) -> int:
     return int((math.sqrt(n**2 + 3 * budget) - n) / 3)
 
 
-def representation(actions: ActionSet, horizon: int) -> str:
-    """Return the choice in words, for `cbobench show`."""
-    if isinstance(actions, Box):
-        mesh = actions.mesh
-        if mesh is None:
-            return f"observations (box with {actions.size:,} candidates)"
-        size = f"{mesh.size}^{mesh.d}" if mesh.d > 1 else f"{mesh.size}"
-        return (
-            f"features (rank {len(mesh.pairs)}, on a mesh of {size} points); where λ < "
-            f"{SMALL:g}, observations"
-        )
-    if in_features(actions, horizon):
-        return (
-            f"features (rank {actions.features.shape[1]} of {actions.n:,} actions, T = {horizon})"
-        )
-    return (
-        f"observations (rank above {largest_rank(actions.n, horizon)} of {actions.n:,} actions, "
-        f"T = {horizon})"
-    )
-
-
 def make_cheapest(
     actions: ActionSet,
     replicates: int,
