@@ -73,7 +73,7 @@ WHERE = {
     "κ": "`kappa` of the method",
     "f and g": "no learner is told: it is a reference",
     "safe seed set": "with the problem: `seed_size` random feasible actions of a finite set",
-    "Lipschitz constant": "with the problem, from its slopes",
+    "Lipschitz constant": "from the norm of g, or `L` of the method",
     "variation P_T": "with a problem whose functions move",
     "delay cut-off m": "`cutoff` of the method",
     "g_t before acting": "with a problem of full information",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
@@ -26,7 +25,8 @@ from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.kernels import Array, Indices, Mask
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
-from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Instances, Problem, Shown
+from cbobench.problems.base import Ability, Actions, Drawn, Feedback, Problem, Shown
+from cbobench.problems.instances import Instances, slater_margin
 from cbobench.rng import Streams
 
 NONE = -1
@@ -49,8 +49,6 @@ class Setting:
         streams: the algorithm's own randomness.
         delayed: whether feedback arrives late.
         changes: rounds after which the functions move, and the norms (S, 1 + m) of the moves.
-        slopes: the largest slopes (S, 1 + m) of (f, g_1, ..., g_m) under a metric (n, n); None if
-            unknown.
         design: the points (S, c, d) of a suite's initial design on a box, which rounds 1 to c play,
             or of its past measurements; None without either.
         past: number c of past measurements that it is told before round 1 (see `observe`).
@@ -73,7 +71,6 @@ class Setting:
     streams: Streams
     delayed: bool = False
     changes: tuple[tuple[int, Array], ...] = ()
-    slopes: Callable[[Array], Array] | None = None
     parallel: int = 1
     design: Array | None = None
     past: int = 0
@@ -92,10 +89,9 @@ class Setting:
         middle = np.zeros(0)
         if problem.middle is not None:
             middle = problem.middle[learned[1:] - 1]
-        told = instances
+        slater = instances.slater
         if problem.known and isinstance(instances, Instances):
-            told = replace(instances, g=instances.g[:, learned[1:] - 1])
-        slopes = told.slopes if isinstance(told, Instances) else None
+            slater = slater_margin(instances.g[:, learned[1:] - 1])
         return cls(
             actions=problem.actions,
             constraints=len(learned) - 1,
@@ -103,12 +99,11 @@ class Setting:
             norm=instances.norm[:, learned],
             sup=instances.sup[:, learned],
             noise=instances.noise[:, learned],
-            slater=told.slater,
+            slater=slater,
             seed_set=instances.seed_set,
             streams=streams,
             delayed=delayed,
             changes=tuple((t, norms[:, learned]) for t, norms in instances.changes()),
-            slopes=slopes,
             parallel=parallel,
             kernel_is_known=problem.kernel_is_known,
             fails_by_chance=instances.fails_by_chance,
@@ -166,10 +161,8 @@ class Setting:
             if (values := getattr(self, name)) is not None
         }
         moves = tuple((t, norms[row]) for t, norms in self.changes)
-        slopes_of_all = self.slopes
-        slopes = None if slopes_of_all is None else lambda metric: slopes_of_all(metric)[row]
         streams = self.streams.only(replicate)
-        return replace(self, **cut, changes=moves, slopes=slopes, streams=streams)
+        return replace(self, **cut, changes=moves, streams=streams)
 
 
 class Algorithm:

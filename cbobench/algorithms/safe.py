@@ -15,7 +15,7 @@ import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.optimistic import Optimistic
-from cbobench.errors import CellFailure, Misuse
+from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.gp.kernels import AT_ONCE, Array, Indices, Mask
@@ -54,18 +54,14 @@ class SafeSet(Optimistic):
     metric: Literal["none", "input", "kernel"] = param(
         "none", "metric of the Lipschitz condition on g"
     )
-    L: float | Literal["theory", "slope"] = param(
+    L: float | Literal["theory"] = param(
         "theory",
         "Lipschitz constant; theory: |g|_k in the kernel metric, |g|_k max d_k/d in the input "
-        "metric; slope: the least",
+        "metric",
         above=0.0,
     )
 
     safe: Mask = state()
-
-    def validate(self) -> None:
-        if self.L == "slope" and self.metric == "none":
-            raise Misuse("L is 'slope', but metric is none; allowed with a slope: input, kernel")
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
@@ -90,8 +86,6 @@ class SafeSet(Optimistic):
         x').
 
         The theory's L needs the RKHS norm of g, whatever G means: the largest |g| bounds no slope.
-        `slope` is the least valid constant, max |g(x) - g(x')| / d(x, x') over all pairs, which is
-        unknown before playing: it shows how much a better estimate of L could gain.
         """
         actions = self.setting.finite
         bound = self.setting.norm[:, 1:]
@@ -102,13 +96,6 @@ class SafeSet(Optimistic):
             bound = bound * actions.steepness
         else:
             metric = actions.kernel_metric
-        if self.L == "slope":
-            if self.setting.slopes is None:
-                raise CellFailure(
-                    "L is 'slope', but this problem does not say how steep g is; give theory or "
-                    "a number"
-                )
-            return metric, self.setting.slopes(metric)[:, 1:]
         if self.L == "theory":
             return metric, bound
         return metric, np.full_like(bound, self.L)

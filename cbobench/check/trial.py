@@ -223,7 +223,7 @@ class Tape:
     """A channel that records feedback and later replays it, whatever is played.
 
     Attributes:
-        setting: of the play, with its slopes on tape.
+        setting: of the play.
         facts: the arrays of the setting by name, as they were before the play.
         feedbacks: of each round.
         given: the copies of them that were told, which a method may have changed.
@@ -231,10 +231,8 @@ class Tape:
 
     def __init__(self, play: Play) -> None:
         """Put a play that has not begun on tape."""
-        slopes = play.setting.slopes
         self.inner: Channel | None = play.channel
-        self.slopes = None if slopes is None else Table(slopes)
-        self.setting = replace(play.setting, slopes=self.slopes)
+        self.setting = play.setting
         self.facts = {
             name: fact.copy()
             for name, fact in vars(self.setting).items()
@@ -244,13 +242,10 @@ class Tape:
         self.given: list[Feedback] = []
         self.constraint_values: list[Array | None] = []
         play.channel = self
-        play.setting = self.setting
 
     def close(self) -> None:
         """Replay from now on, and let go of f and g, which a second play must not find."""
         self.inner = None
-        if self.slopes is not None:
-            self.slopes.slopes = None
 
     def before(self, t: int) -> Shown | None:
         if self.inner is not None:
@@ -266,24 +261,6 @@ class Tape:
         given = replace(feedback, f=feedback.f.copy(), g=feedback.g.copy())
         self.given.append(given)
         return given
-
-
-class Table:
-    """Values of `setting.slopes`, stored as numbers because the second play has no function to
-    ask.
-    """
-
-    def __init__(self, slopes: Any) -> None:
-        self.slopes = slopes
-        self.values: dict[bytes, Array] = {}
-
-    def __call__(self, metric: Array) -> Array:
-        key = metric.tobytes()
-        if key not in self.values:
-            if self.slopes is None:
-                raise Broken("it asks for slopes under a metric that it did not ask for before")
-            self.values[key] = self.slopes(metric)
-        return self.values[key].copy()
 
 
 # What is not the class's own ----------------------------------------------------------------------

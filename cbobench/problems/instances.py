@@ -16,7 +16,7 @@ import numpy as np
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import AT_ONCE, Actions, Array, Indices, Mask
+from cbobench.gp.kernels import Actions, Array, Indices, Mask
 
 Generators = Sequence[np.random.Generator]
 """One per replicate."""
@@ -293,23 +293,6 @@ class Instances(Drawn):
     def sup(self) -> Array:  # type: ignore[override]
         """Largest absolute values of (f, g_1, ..., g_m), (S, 1 + m)."""
         return np.abs(self.functions).max(axis=2)
-
-    def slopes(self, metric: Array) -> Array:
-        """Largest |h(x) - h(x')| / d(x, x') of h = f, g_1, ..., g_m over all pairs with d > 0, (S,
-        1 + m).
-
-        Args:
-            metric: d(x, x'), (n, n).
-        """
-        largest = np.zeros(self.functions.shape[:2])
-        # Some rows of pairs at a time, so that intermediate arrays stay small.
-        step = max(1, AT_ONCE // self.functions.size)
-        for i in range(0, len(metric), step):
-            rise = np.abs(self.functions[:, :, i : i + step, None] - self.functions[:, :, None])
-            run = metric[i : i + step]
-            slope = np.divide(rise, run, out=np.zeros_like(rise), where=run > 0)
-            np.maximum(largest, slope.max(axis=(2, 3)), out=largest)
-        return largest
 
     @cached_property
     def optimum(self) -> Indices:

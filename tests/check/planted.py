@@ -153,19 +153,6 @@ class Spread(Random):
         return super().ask(t)[:1]
 
 
-class Peeking(Random):
-    """Finds f behind the slopes that it is given."""
-
-    def start(self, setting):
-        super().start(setting)
-        slopes = getattr(setting.slopes, "slopes", setting.slopes)  # on tape, or of the problem
-        instances = getattr(slopes, "__self__", None)
-        self.best = getattr(instances, "optimum", None)
-
-    def ask(self, t):
-        return super().ask(t) if self.best is None else self.best
-
-
 class Redrawing(Random):
     """Draws the functions of the problem itself, and plays the best action."""
 

@@ -28,7 +28,6 @@ FAULTS = {
     ),
     "Overwriting": ("feedback and setting unchanged", "it changes the feedback of round 1"),
     "Drawing": ("recommending changes nothing", "recommend() changes actions"),
-    "Peeking": ("no peeking at f and g", "on a finite set, it peeks: "),
     "Redrawing": (
         "no peeking at f and g",
         "on a finite set, it peeks: in round 1 it plays otherwise",
@@ -96,7 +95,7 @@ def test_a_planted_fault_is_found_by_its_law(name):
     ("name", "short"),
     [
         ("Beside", True),
-        *(pytest.param(n, False, marks=pytest.mark.long) for n in ("Peeking", "Unseeded")),
+        *(pytest.param(n, False, marks=pytest.mark.long) for n in ("Redrawing", "Unseeded")),
     ],
 )
 def test_a_planted_fault_is_found_among_all_laws(name, short):
