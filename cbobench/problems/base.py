@@ -26,7 +26,7 @@ from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Generators
 from cbobench.problems.instances import Instances as Instances
 from cbobench.problems.instances import choose_seed_set as choose_seed_set
-from cbobench.problems.user_classes import refuse_signature, refuse_unread
+from cbobench.problems.user_classes import refuse_unread
 from cbobench.rng import Streams
 from cbobench.threads import single_thread
 
@@ -241,11 +241,8 @@ class Problem:
 
     @classmethod
     def check_class(cls) -> None:
-        """Raises `Misuse` for what the class states in a word that nothing reads, or a method that
-        cannot be called.
-        """
+        """Raises `Misuse` for what the class states in a word that nothing reads."""
         refuse_unread(cls)
-        refuse_signature(cls)
 
     def settle(self, g: Array) -> Array:
         """Constraint values of any shape, with 0 in place of those in (0, feasibility_tolerance].

@@ -1,15 +1,14 @@
 """What users' classes say and return, checked.
 
-A word that nothing reads is ignored, and a signature that cannot be called fails late: both are
-refused before anything is played. What one run returns is read as numbers: f and every g_j in
-order, or the values that a class names. Another shape is the fault of the class; a value that is
-none (None, masked, not finite, complex) is a failure of the run.
+A word that nothing reads would be ignored, so it is refused before anything is played. What one
+run returns is read as numbers: f and every g_j in order, or the values that a class names. Another
+shape is the fault of the class; a value that is none (None, masked, not finite, complex) is a
+failure of the run.
 """
 
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -39,35 +38,6 @@ OF_TABLES = {
     **dict.fromkeys(("bounds", "lower", "upper"), CORNERS),
 }
 """Words of a table's YAML, and of other programs, with what a class says in their place."""
-
-
-CALLED_WITH = {"simulate": ("x", "gen"), "simulate_many": ("x", "gens"), "formula": ("x",)}
-"""Methods that users write, with what they are called with."""
-
-
-def refuse_signature(cls: type) -> None:
-    """Refuse a method of a user's problem that cannot take what it is called with.
-
-    Else a simulator would fail at every point, with a TypeError in place of a reason.
-
-    Raises:
-        Misuse: there is one; the message says how to write it.
-    """
-    for name, arguments in CALLED_WITH.items():
-        method = inspect.getattr_static(cls, name, None)
-        if not inspect.isfunction(method):
-            continue
-        try:
-            # None stands for self.
-            inspect.signature(method).bind(None, *arguments)
-        except TypeError:
-            use = ""
-            if len(arguments) > 1:
-                use = f"; draw all randomness from {arguments[-1]}, or leave it unused"
-            raise Misuse(
-                f"{cls.__name__}: def {name}{inspect.signature(method)} cannot be called with "
-                f"{' and '.join(arguments)}; write def {name}(self, {', '.join(arguments)}){use}"
-            ) from None
 
 
 def refuse_no_constraint(problem: Any) -> None:

@@ -100,32 +100,6 @@ def test_a_formula_and_a_method_are_held_to_their_words_too():
         params.build(make_class(base, step=0.1), {})
 
 
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (
-            lambda self, x: [0, 0],
-            "Mine: def simulate(self, x) cannot be called with x and gen; write def sim",
-        ),
-        (
-            lambda x, gen: [0, 0],
-            "write def simulate(self, x, gen); draw all randomness from gen, or leave it unused",
-        ),
-        (lambda self, x, gen, extra: [0, 0], "def simulate(self, x, gen, extra) cannot be called"),
-    ],
-)
-def test_a_simulate_without_gen_is_refused_before_it_is_called(method, message):
-    with pytest.raises(Misuse) as refused:
-        params.build(make_class(Kiln, simulate=method), {})
-    assert message in str(refused.value)
-    assert "retry" not in str(refused.value)
-
-
-def test_other_ways_to_take_the_arguments_pass():
-    for method in (lambda self, *arguments: [0, 0], lambda self, point, generator, extra=1: [0, 0]):
-        params.build(make_class(Kiln, simulate=method), {})
-
-
 def test_parameters_of_an_init_of_ones_own_are_refused_because_no_run_would_record_them():
     class Own(AskTell):
         def __init__(self, step=0.1):
