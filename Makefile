@@ -37,7 +37,7 @@ fast: .make/test  ## the quick tests of numerics, command line and pages
 
 # Nightly of a room in turn (.github), from the last commit: random faults for MINUTES, one at a time, each tried by the
 # room's quick tests. What survives and matters becomes a test. A room without tests of its own: make mutations ROOM=cli
-# TESTS="tests/test_cli.py tests/test_completion.py"; ROOM may be a file, such as rng.py.
+# TESTS="tests/test_cli.py tests/test_options.py"; ROOM may be a file, such as rng.py.
 ROOM    ?= stats
 TESTS   ?= tests/$(ROOM)
 MINUTES ?= 40

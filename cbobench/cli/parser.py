@@ -17,7 +17,7 @@ UNDECIDED = 3
 COMMANDS = Path(__file__).with_name("commands.toml")
 GROUPS = {
     "to begin with": ("new", "run", "compare", "figures", "list"),
-    "play": ("status", "data", "completion"),
+    "play": ("status", "data"),
     "look": ("show", "best"),
     "check": ("check", "claims", "verify"),
     "publish": ("report", "export"),
