@@ -9,7 +9,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from cbobench.cli.arguments import tell
@@ -89,22 +89,18 @@ def _estimate(call: Call) -> int:
     from cbobench.sweep.dry_run import estimate
     from cbobench.sweep.plan import plan
 
-    watcher = _Notes("dry run: ")
-    sweep_plan = plan(call, watcher)
-    print(estimate(sweep_plan, 0 if call.plays_inline else call.cpus, watcher))
+    sweep_plan = plan(call, _Notes())
+    print(estimate(sweep_plan, 0 if call.plays_inline else call.cpus))
     for line in sweep_plan.record.unplayable:
         print(f"not played: {line}")
     return 0
 
 
-@dataclass(frozen=True)
 class _Notes(Watcher):
     """Prints what is noted while a suite is planned."""
 
-    prefix: str = ""
-
     def note(self, text: str) -> None:
-        tell(f"{self.prefix}{text}")
+        tell(text)
 
 
 def _print_outcome(plan: Plan, outcome: Outcome, said: int, resume_command: str) -> int:

@@ -17,7 +17,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.base import NONE
 from cbobench.metrics import METRICS
 from cbobench.play.play import Chunk, Play, PlayOptions, draw_instances
-from cbobench.problems.base import Actions, Drawn, Instances, Problem
+from cbobench.problems.base import Drawn, Instances, Problem
 from cbobench.results.schema import FITTED, RECOMMENDATION_RULE, RULE, rounds_schema
 from cbobench.suite.variants import INITIAL, PARALLEL, canonical
 
@@ -32,7 +32,6 @@ def start(
     cells: Sequence[Cell],
     horizon: int,
     keep: int | None,
-    history: Sequence[Actions] = (),
 ) -> tuple[Play, RoundRows]:
     """Start some cells of a problem and an algorithm. Return the play and the collector of its
     rounds.
@@ -42,7 +41,6 @@ def start(
     Args:
         horizon: rounds to play.
         keep: number of recorded rounds, None for all.
-        history: see `PlayOptions`; recommendations are asked for after these rounds only.
     """
     pair = cells[0].pair
     # One object plays all cells: parameters that vary are arrays over them.
@@ -55,14 +53,12 @@ def start(
     names = (pair.problem.name, pair.algorithm.name)
     instances = _draw_once(problem, names[0], seeds)
     first, parallel = (pair.algorithm.values.get(key) for key in (INITIAL, PARALLEL))
-    # A recommendation counts where its round is recorded, and is not of the given history.
-    recommend_after = rows.recorded[rows.recorded > len(history)].tolist()
+    # A recommendation counts where its round is recorded.
     options = PlayOptions(
-        recommend_after=recommend_after,
+        recommend_after=rows.recorded.tolist(),
         initial=first,
         parallel=parallel,
         instances=instances,
-        history=history,
     )
     play = Play(problem, names[0], algorithm, names[1], seeds, horizon, options)
     return play, rows
