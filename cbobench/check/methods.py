@@ -4,10 +4,7 @@ their names.
 
 from __future__ import annotations
 
-import re
-import sys
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
@@ -24,7 +21,6 @@ from cbobench.check.trial import (
     Tape,
     Trial,
     difference,
-    play_to_arrays,
     seed_global_generators,
     select_replicate,
 )
@@ -34,12 +30,6 @@ from cbobench.play.task import describe_error
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.problems.formulas.box import BoxInstances
 from cbobench.problems.instances import Instances
-
-ROUNDS, EARLY = 96, 24  # rounds whose calls are compared
-WINDOW = 9  # rounds around each, of which the median counts
-STEEP = 1.2  # exponent of t that counts as more than linear
-FEW = 4096  # calls or bytes: what takes less is cheap however it grows
-DECLARED = re.compile(r"[tkcW]\s*(?:²|³|\^|\*\*)")
 
 
 def check_documentation(cls: type[Any]) -> Iterator[Finding]:
@@ -202,74 +192,6 @@ def leaves_what_it_is_told(trial: Trial) -> Iterator[Finding]:
         yield trial.finding(
             f"it changes {what}", "others are told the same: change a copy of your own"
         )
-
-
-# A round grows as `cost` says ---------------------------------------------------------------------
-
-
-def grows_as_it_says(trial: Trial) -> Iterator[Finding]:
-    """A late round calls functions, and takes memory for a while, at most linearly more than an
-    early one.
-
-    Unless `cost` says otherwise. Nothing is timed, so that the verdict is the same on any machine:
-    a loop over all observations shows in the calls, a matrix of all pairs in the memory.
-    """
-    if DECLARED.search(trial.cls.cost):
-        return
-    work = _measure_work(trial)
-    early, late = (np.median(work[end - WINDOW : end], axis=0) for end in (EARLY, ROUNDS))
-    exponents = np.log(late / np.maximum(early, 1.0)) / np.log(ROUNDS / EARLY)
-    for unit, first, last, exponent in zip(("calls", "bytes"), early, late, exponents, strict=True):
-        if last > FEW and exponent > STEEP:
-            yield trial.finding(
-                f"a round takes {first:,.0f} {unit} in round {EARLY} and {last:,.0f} in round "
-                f"{ROUNDS}, about t^{exponent:.1f}, where cost says {trial.cls.cost}",
-                'update what each round adds instead of beginning anew, or say so: cost = "O(t²)"',
-            )
-
-
-def _measure_work(trial: Trial) -> Array:
-    """Return how many functions `ask` and `tell` call in each of `ROUNDS` rounds of one seed, and
-    the most bytes that they take at once, (rounds, 2).
-    """
-    algorithm = trial.algorithm()
-    work: list[tuple[int, int]] = []
-
-    def measured(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            count = 0
-
-            def profile(frame: Any, event: str, argument: Any) -> None:
-                nonlocal count
-                count += event in ("call", "c_call")
-
-            # A profiler that is on, of a debugger or of coverage, is put back afterwards.
-            outer = sys.getprofile()
-            held, _ = tracemalloc.get_traced_memory()
-            tracemalloc.reset_peak()
-            sys.setprofile(profile)
-            try:
-                return method(*arguments)
-            finally:
-                sys.setprofile(outer)
-                _, peak = tracemalloc.get_traced_memory()
-                work.append((count, peak - held))
-
-        return call
-
-    # Only what the class itself does is measured, in one play.
-    play = replace(trial, horizon=ROUNDS).begin(algorithm, SEEDS[:1])
-    algorithm.ask = measured(algorithm.ask)
-    algorithm.tell = measured(algorithm.tell)
-    tracemalloc.start()
-    try:
-        with seed_global_generators(1):
-            play_to_arrays(play)
-    finally:
-        tracemalloc.stop()
-    # A round is one call of each.
-    asked, told = np.array(work[::2]), np.array(work[1::2])
-    return np.column_stack([asked[:, 0] + told[:, 0], np.maximum(asked[:, 1], told[:, 1])])
 
 
 # What is played depends on what is told, not on f and g without noise -----------------------------

@@ -84,7 +84,7 @@ def check(
         settings: parameters other than the defaults.
         data: where the problem is prepared.
         only: these laws, besides those about building it; none for all.
-        short: of an algorithm, without the law that takes many rounds, in fewer rounds and places.
+        short: of an algorithm, in fewer rounds and places.
         on_law: is given the name of each law before it is tested, which may take long.
 
     Raises:
@@ -148,8 +148,6 @@ def _of_method(cls: type[Any], name: str, settings: Mapping[str, Any], short: bo
     yield "parameters declared", [cls], methods.check_documentation
     for law, judge in OF_METHODS.items():
         yield law, trials, judge
-    if not short:
-        yield "growth with rounds as cost says", trials[:1], methods.grows_as_it_says
 
 
 def _of_problem(cls: type[Any], name: str, settings: Mapping[str, Any], data: DataFolder) -> Laws:

@@ -81,27 +81,8 @@ class OutsideLine(Line):
         return super().ask() + 0.6 * (self.given.high - self.given.low)
 
 
-class CubicLine(Line):
-    def __init__(self, facts):
-        super().__init__(facts)
-        self.x = []
-
-    def tell(self, x, f, g):
-        self.x.append(x)
-        points = np.array(self.x)
-        apart = ((points[:, None] - points) ** 2).sum(axis=2)
-        for _ in range(4):  # restarts of a fit
-            np.linalg.inv(np.exp(-apart) + np.eye(len(points)))
-
-
 GlobalRandomness, Entropy = made_of(GlobalLine), made_of(EntropyLine)
-Outside, Slow = made_of(OutsideLine), made_of(CubicLine)
-
-
-class Declared(Slow):
-    """Says that it is slow."""
-
-    cost = "O(t³)"
+Outside = made_of(OutsideLine)
 
 
 @dataclass(kw_only=True)
