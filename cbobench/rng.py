@@ -12,107 +12,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.random.bit_generator import ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
 Part = str | int
 Sampler = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
-Words = NDArray[np.uint32]
 
 
 def generator(*parts: Part) -> np.random.Generator:
     """Return a NumPy generator whose stream is fixed by the named parts, on every machine."""
-    return np.random.default_rng(_sequence(_digest(parts)))
+    digest = hashlib.sha256(_as_json(parts).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
 def generators(names: Iterable[tuple[Part, ...]]) -> list[np.random.Generator]:
-    """Return `generator(*parts)` of every name; fifty made together cost two fifths."""
-    return _seed(list(map(_digest, names)))
-
-
-def _digest(parts: tuple[Part, ...]) -> bytes:
-    return hashlib.sha256(_as_json(parts).encode()).digest()
-
-
-def _sequence(digest: bytes) -> np.random.SeedSequence:
-    return np.random.SeedSequence(int.from_bytes(digest, "big"))
-
-
-def _seed(digests: list[bytes]) -> list[np.random.Generator]:
-    """Return the generators of digests; NumPy's own way for few, and where a number has fewer words
-    than eight, which are mixed in another way (one digest in 2^32).
-    """
-    if len(digests) < FEW or any(digest.startswith(bytes(4)) for digest in digests):
-        return [np.random.default_rng(_sequence(digest)) for digest in digests]
-    seeds = map(_KnownState, digests, _first_states(digests))
-    return [np.random.default_rng(seed) for seed in seeds]  # type: ignore[arg-type]
-
-
-class _KnownState(ISpawnableSeedSequence):
-    """The SeedSequence of a digest, whose state for PCG64 has been computed; NumPy's own for the
-    rest.
-    """
-
-    def __init__(self, digest: bytes, state: NDArray[np.uint64]) -> None:
-        self.digest = digest
-        self.state = state
-
-    @cached_property
-    def sequence(self) -> np.random.SeedSequence:
-        return _sequence(self.digest)
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
-        if n_words == 4 and dtype is np.uint64:
-            return self.state
-        return self.sequence.generate_state(n_words, dtype)
-
-    def spawn(self, n_children: int) -> Any:
-        return self.sequence.spawn(n_children)
-
-
-def _first_states(digests: list[bytes]) -> NDArray[np.uint64]:
-    """Return `generate_state(4, np.uint64)` of the SeedSequences of S digests, (S, 4).
-
-    Source: numpy/random/bit_generator.pyx (M. E. O'Neill's seed_seq_fe); NumPy promises that it
-    does not change. A column is a digest, a row one of its 32-bit words, the lowest first.
-    """
-    words = np.frombuffer(b"".join(digests), ">u4").reshape(-1, 8).T[::-1].astype(np.uint32)
-    pool = _hash(words[:4], ENTERING[:5])
-    # Each word of the pool goes into the three others, then each word left over into all four.
-    for i in range(4):
-        others = [j for j in range(4) if j != i]
-        pool[others] = _mix(pool[others], _hash(pool[i], ENTERING[4 + 3 * i : 8 + 3 * i]))
-    for i in range(4):
-        pool = _mix(pool, _hash(words[4 + i], ENTERING[16 + 4 * i : 21 + 4 * i]))
-    state = _hash(np.concatenate([pool, pool]), LEAVING)
-    return np.ascontiguousarray(state.T).view(np.uint64)
-
-
-def _hash(words: Words, constants: Words) -> Words:
-    """Hash words, (k, S) or (S,) for all k, by constants (k + 1, 1), to (k, S)."""
-    words = (words ^ constants[:-1]) * constants[1:]
-    return words ^ (words >> np.uint32(16))
-
-
-def _mix(x: Words, y: Words) -> Words:
-    mixed = x * np.uint32(0xCA01F9DD) - y * np.uint32(0x4973F715)
-    return mixed ^ (mixed >> np.uint32(16))
-
-
-def _constants(first: int, factor: int, count: int) -> Words:
-    """Return first · factor^i modulo 2^32, (count, 1): of every hash one, and the next."""
-    powers = [first * pow(factor, i, 2**32) % 2**32 for i in range(count)]
-    return np.array(powers, dtype=np.uint32)[:, None]
-
-
-ENTERING = _constants(0x43B0D7E5, 0x931E8875, 33)
-LEAVING = _constants(0x8B51F9DD, 0x58F38DED, 9)
-FEW = 8  # generators that are made as fast one by one
+    """Return `generator(*parts)` of every name."""
+    return [generator(*parts) for parts in names]
 
 
 class Streams:
