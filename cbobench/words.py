@@ -1,74 +1,10 @@
-"""Words for readers: numbers with nouns, durations, and ASCII forms of other characters."""
+"""Words for readers: numbers with nouns, and durations."""
 
 from __future__ import annotations
 
-import codecs
-import unicodedata
 from collections.abc import Iterable
 
 UNCERTAINTY = 1.3  # factor by which the time left may be wrong
-SPELLED = "cbobench.spelled"  # error handler that spells unencodable characters in ASCII
-FORMS = {
-    "–": "-",
-    "—": "-",
-    "−": "-",
-    "─": "-",
-    "│": "|",
-    "‖": "||",
-    "·": "*",
-    "±": "+-",
-    "×": "x",
-    "µ": "u",
-    "†": "#",
-    "∞": "inf",
-    "≤": "<=",
-    "≥": ">=",
-    "√": "sqrt ",
-    "∇": "grad ",
-    "∩": "&",
-    "⌈": "ceil(",
-    "⌉": ")",
-    "←": "<-",
-    "→": "->",
-    "′": "'",
-}
-
-
-def in_ascii(text: str) -> str:
-    """Return a text in ASCII: signs by `FORMS`, Greek letters by name, other letters without
-    accents, else "?".
-    """
-    return "".join(char if char.isascii() else _form(char) for char in text)
-
-
-def _form(char: str) -> str:
-    if char in FORMS:
-        return FORMS[char]
-    kind, _, letter = unicodedata.name(char, "").partition(" LETTER ")
-    if kind in ("GREEK SMALL", "GREEK CAPITAL") and letter.isalpha():
-        if kind == "GREEK SMALL":
-            return letter.lower()
-        return letter.capitalize()
-    plain = unicodedata.normalize("NFKD", char)
-    if plain != char:
-        return in_ascii("".join(part for part in plain if not unicodedata.combining(part)))
-    if unicodedata.combining(char):
-        return ""
-    return "?"
-
-
-def _spell(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return in_ascii(error.object[error.start : error.end]), error.end
-
-
-codecs.register_error(SPELLED, _spell)
-
-
-def encodable(text: str, encoding: str | None) -> str:
-    """Return a text as an encoding can show it."""
-    return text.encode(encoding or "utf-8", SPELLED).decode(encoding or "utf-8")
 
 
 def count_noun(number: int, noun: str) -> str:

@@ -1,22 +1,19 @@
-"""Numbers with their nouns and verbs; what an encoding cannot show has a form in ASCII."""
+"""Numbers with their nouns and verbs; a table in an encoding that has not all signs."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.cli import main, make_parser
-from cbobench.errors import STRANGE, nearest
+from cbobench.errors import nearest
 from cbobench.registry import tell_install
 from cbobench.report.quantities import quantities
-from cbobench.words import count_noun, encodable, in_ascii, part_of
+from cbobench.words import count_noun, part_of
 from tests.conftest import ROOT
 from tests.report.made import make
 
@@ -73,26 +70,6 @@ def test_an_extra_is_installed_into_the_environment_that_lacks_it(monkeypatch, t
         assert tell_install("cma") == f"{beside}/python -m pip install 'cbobench[cma]'"
 
 
-def test_all_that_the_package_says_has_a_form_in_ascii():
-    texts = [
-        path.read_text(encoding="utf-8") for path in Path(cbobench.__file__).parent.rglob("*.py")
-    ]
-    signs = {char for text in texts for char in re.findall(r"[^\x00-\x7f]", STRANGE.sub("", text))}
-    signs -= {"\u200b"}  # of a pattern
-    assert len(signs) > 50
-    assert not {char for char in signs if in_ascii(char) in ("", "?")} - {"\u0302", "\u0304"}, (
-        "but for loose accents"
-    )
-    assert all(in_ascii(char).isascii() for char in signs)
-
-
-def test_what_an_encoding_has_it_keeps():
-    text = "V⁺ φ > 0 é µs ± – R₊ Σ 猫"
-    assert encodable(text, None) == encodable(text, "utf-8") == text
-    assert encodable(text, "latin-1") == "V+ phi > 0 é µs ± - R+ Sigma ?"
-    assert encodable(text, "ascii") == "V+ phi > 0 e us +- - R+ Sigma ?"
-
-
 @pytest.mark.slow
 def test_a_table_in_a_locale_without_greek(tmp_path, capsys):
     cells = {
@@ -125,10 +102,8 @@ def test_a_table_in_a_locale_without_greek(tmp_path, capsys):
     assert "V⁺" in capsys.readouterr().out
     text = "".join(lines)
     assert text.isascii()
-    assert "?" not in text
-    heading, rule, first = lines[1:4]
-    assert {"V+", "phi"} < {*heading.split()}
-    assert set(rule.strip()) == {"-"}
-    assert heading.rindex("phi > 0") + len("phi > 0") == first.rindex("50.0 %") + len("50.0 %"), (
+    heading, _, first = lines[1:4]
+    assert "V?" in heading.split()
+    assert heading.rindex("? > 0") + len("? > 0") == first.rindex("50.0 %") + len("50.0 %"), (
         "columns stay aligned"
     )

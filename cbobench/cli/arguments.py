@@ -26,7 +26,6 @@ from cbobench.errors import (
     refuse_strange,
 )
 from cbobench.threads import THREAD_VARIABLES, address_space_limit, exit_process
-from cbobench.words import SPELLED
 
 STOPPED = 130
 LEAST_SPACE = 1_000_000
@@ -43,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # a terminal that knows no Greek still gets the table
-            stream.reconfigure(errors=SPELLED)
+            # a terminal that knows no Greek still gets the table, with question marks
+            stream.reconfigure(errors="replace")
     command_line = list(sys.argv[1:] if arguments is None else arguments)
     try:
         for word in command_line:

@@ -10,7 +10,6 @@ import json
 import math
 import re
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from cbobench.report.tables.table import (
     mark,
     strip_interval,
 )
-from cbobench.words import encodable, join_words
+from cbobench.words import join_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,24 +59,21 @@ def render(
 
     What a terminal would obey, or Markdown or LaTeX take as its own, is shown as it was written.
     """
-    # Before columns are set: what stands for a sign that cannot be shown may be longer.
-    encoding = getattr(sys.stdout, "encoding", None) if style == "table" else None
-    table = _clean_table(table, encoding)
+    table = _clean_table(table)
     if style == "markdown":
         return _render_markdown(table)
     if style == "latex":
         return render_latex(table, size or "single", intervals)
     width = width or terminal_width()
     table = _fit_width(table, width) if table.weights or table.brief else table
-    return encodable(_render_terminal(table, width), encoding)
+    return _render_terminal(table, width)
 
 
-def _clean_table(table: TextTable, encoding: str | None) -> TextTable:
-    """The table without control characters, and without what an encoding cannot show."""
+def _clean_table(table: TextTable) -> TextTable:
+    """The table without control characters."""
 
     def clean(text: str) -> str:
-        lines = (encodable(printable(line), encoding) for line in text.split("\n"))
-        return "\n".join(lines)
+        return "\n".join(map(printable, text.split("\n")))
 
     return replace(
         table,
