@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, ndtr
+from scipy.special import ndtr
 
 from cbobench.errors import Misuse, show
 from cbobench.stats.intervals import Array, Mask, interval, numbers
@@ -379,22 +379,3 @@ def average_ranks(values: ArrayLike, better: Better = "lower") -> Array:
     if len(ranked):
         return ranked.mean(axis=0)
     return np.full(ranked.shape[1], np.nan)
-
-
-def friedman(values: ArrayLike) -> tuple[float, float]:
-    """Friedman's test that all algorithms rank alike: the χ² statistic, corrected for ties, and its
-    p-value.
-
-    NaN with fewer than three algorithms (take Wilcoxon's test) or fewer than two blocks; all equal
-    gives 0 and p = 1.
-    """
-    ranked = ranks(values)
-    n, k = ranked.shape
-    if k < 3 or n < 2:
-        return np.nan, np.nan
-    spread = ((ranked - (k + 1) / 2) ** 2).sum()
-    # Where all tie in every block, no order contradicts that all rank alike.
-    if spread == 0:
-        return 0.0, 1.0
-    statistic = (k - 1) * ((ranked.sum(axis=0) - n * (k + 1) / 2) ** 2).sum() / spread
-    return float(statistic), float(chdtrc(k - 1, statistic))

@@ -74,7 +74,6 @@ def rank_algorithms(selection: Selection) -> Comparison:
                 "rank": average,
                 "blocks": len(blocks),
                 "expected": expected,
-                "friedman_p": stats.friedman(blocks)[1],
                 "beaten": beaten if is_decidable else None,
                 "best": is_best,
             }
