@@ -76,7 +76,7 @@ def test_captions_say_which_curves_are_undefined_and_why(tmp_path, words_of):
 
 
 @pytest.mark.usefixtures("unpainted")
-def test_what_cannot_be_drawn_is_said_in_the_figure_and_by_the_command(tmp_path, capsys):
+def test_what_cannot_be_drawn_is_said_in_the_caption_and_by_the_command(tmp_path, capsys):
     values = {"A": [[1.0, 0.5]] * 4, "never": [[0.1] * 2] + [[np.nan] * 2] * 3}
     run = make_curves(tmp_path / "run", values)
     line = [
@@ -91,7 +91,7 @@ def test_what_cannot_be_drawn_is_said_in_the_figure_and_by_the_command(tmp_path,
     ]
     assert main([*line, "--highlight", "never"]) == 0
     assert (
-        "\nNot drawn: never, whose median is known in no round.\n"
+        "Undefined in the end: median of r of never (known in 1 of 4 seeds)"
         in next((tmp_path / "out").glob("*.txt")).read_text()
     )
     assert capsys.readouterr().err == ""

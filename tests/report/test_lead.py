@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
 import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
-from cbobench.report.figures.figures import choose_lead, find_coinciding
+from cbobench.report.figures.figures import choose_lead
 from cbobench.report.figures.style import GREY
 from cbobench.report.load import Run
 from tests.report.made import make
@@ -89,23 +88,6 @@ def test_a_reader_chooses_what_is_in_colour(folder, tmp_path, capsys):
     assert (sparse.coloured, sparse.grey) == (tuple(METHODS[:3]), ()), (
         "few methods keep the suite's order and have a colour"
     )
-
-
-def test_coinciding_curves_are_said_once_per_place():
-    t = np.arange(1, 5)
-
-    def curve(name, values):
-        return pd.DataFrame(
-            {"algorithm": name, "label": name.upper(), "t": t, "median": np.asarray(values, float)}
-        )
-
-    frame = pd.concat(
-        [curve("a", t), curve("b", 10.0 * t), curve("c", t + 0.01), curve("d", [np.nan, 2, 3, 4])]
-    )
-    assert find_coinciding(frame, "median") == [["A", "C"]]
-    assert find_coinciding(frame, "median", is_log=True) == [["A", "C"]]
-    apart = pd.concat([curve("a", t), curve("b", 2.0 * t)])
-    assert find_coinciding(apart, "median") == [], "negative control"
 
 
 def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tmp_path):

@@ -9,9 +9,7 @@ methods the best, or those asked for, are in colour.
 from __future__ import annotations
 
 import inspect
-import itertools
 import re
-import string
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,12 +35,11 @@ from cbobench.report.figures.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.figures.planes import AnyPanel, Plane, speak
 from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import REST, Size, looks, plain, size_of, use_fonts_for
-from cbobench.report.groups import gather
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, UNREACHED, select_metrics
 from cbobench.report.tables.formats import escape_formula
 from cbobench.results.manifest import VARIANT_KINDS
-from cbobench.words import count_noun, list_names
+from cbobench.words import count_noun
 
 __all__ = [
     "AnyPanel",
@@ -59,7 +56,6 @@ __all__ = [
 ]
 
 FEW = 6  # curves that a single column has room for
-NAMES = 6  # of curves that coincide, in a note
 # of a recipe, and how they are asked for
 OPTIONS = {"metrics": "--metric", "kind": "--kind"}
 
@@ -158,7 +154,6 @@ def problems_named(run: Run, name: str) -> list[tuple[str, str]]:
 
 
 MOST = 8  # methods in colour: more cannot be told apart
-CLOSE = 0.005  # of a panel's height: less than the width of a line
 
 
 @dataclass(frozen=True)
@@ -217,34 +212,6 @@ def rank_titles(run: Run, titles: Sequence[str]) -> list[str]:
         medians = values.fillna(UNREACHED).groupby(cells["algorithm"]).median()
         ranks.append(medians.reindex([*titles]).fillna(2 * UNREACHED).rank().to_numpy())
     return [titles[i] for i in np.argsort(np.sum(ranks, axis=0), kind="stable")]
-
-
-def find_coinciding(frame: pd.DataFrame, statistic: str, is_log: bool = False) -> list[list[str]]:
-    """Labels of curves that lie upon each other in a panel, a list for each place.
-
-    Curves coincide if in every round they are less than `CLOSE` of the panel's height apart.
-
-    Args:
-        frame: rows of `curves`.
-        statistic: the column that is drawn.
-        is_log: whether the axis is logarithmic.
-    """
-    wide = frame.pivot(index="t", columns="algorithm", values=statistic).astype(float)
-    if is_log:
-        wide = wide.where(wide > 0).apply(np.log10)
-    wide = wide.dropna(axis="columns", how="all")
-    height = wide.max().max() - wide.min().min()
-    labels = frame.drop_duplicates("algorithm").set_index("algorithm")["label"]
-    places: dict[str, list[str]] = {}
-    for title in labels.index.intersection(wide.columns, sort=False):
-        curve = wide[title]
-        for first in places:
-            if np.allclose(curve, wide[first], 0.0, CLOSE * height, equal_nan=True):
-                places[first].append(labels[title])
-                break
-        else:
-            places[title] = [labels[title]]
-    return [place for place in places.values() if len(place) > 1]
 
 
 def compose(
@@ -307,9 +274,7 @@ def paint(
     frames: Sequence[pd.DataFrame],
     highlight: Sequence[str],
 ) -> None:
-    """Draw the panels, and note which methods are grey and which curves coincide; the rows go into
-    the contents.
-    """
+    """Draw the panels, and note which methods are grey; the rows go into the contents."""
     titles = [title for panel in contents.panels for _, title in panel.pairs(run)]
     lead = choose_lead(run, titles, highlight)
     algorithm_looks = looks(run.full_record, lead.coloured)
@@ -336,39 +301,12 @@ def paint(
         else panel
         for panel in contents.panels
     ]
-    # A reader who misses a curve must know whether it lies below another or is not there.
-    undrawn = []
-    together = []
-    letters = itertools.cycle(string.ascii_lowercase)
-    for axis, panel, frame, letter in zip(axes, contents.panels, frames, letters, strict=False):
-        if isinstance(panel, Panel):
-            leading = frame[frame["algorithm"].isin(lead.coloured)]
-            places = find_coinciding(leading, panel.statistic, "y" in panel.log)
-            together += [(_join_labels(place), letter) for place in places]
-            known = leading.groupby("label", sort=False)[panel.statistic].count()
-            for label in known.index[known == 0]:
-                name = f"{label}, whose {panel.statistic} is known in no round"
-                undrawn.append((name, letter))
+    for axis, panel, frame in zip(axes, contents.panels, frames, strict=True):
         panel.draw(axis, frame, algorithm_looks)
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
         numbers.insert(1, "metric", panel.quantity)
         contents.frames.append(numbers)
-    # With the letters of the panels that they are about, where there are several.
-    for heading, found in (("Not drawn", undrawn), ("Curves that coincide", together)):
-        texts = [
-            f"({', '.join(where)}) {text}" if len(contents.panels) > 1 else text
-            for text, where in gather(found).items()
-        ]
-        if found:
-            contents.notes.append(f"{heading}: {'; '.join(texts)}.")
-
-
-def _join_labels(labels: Sequence[str]) -> str:
-    """Some labels in a sentence, in quotes where they hold a comma themselves, such as "StageOpt,
-    T0 = 10".
-    """
-    return list_names((show(label) if "," in label else label for label in labels), NAMES)
 
 
 def numbered(
