@@ -34,11 +34,10 @@ from cbobench.report.figures.captions import UNKNOWN, FigureContents, caption, i
 from cbobench.report.figures.curves import BANDS, Boxes, Panel, Statistic
 from cbobench.report.figures.planes import AnyPanel, Plane, speak
 from cbobench.report.figures.profiles import Profile
-from cbobench.report.figures.style import REST, Size, looks, plain, size_of, use_fonts_for
+from cbobench.report.figures.style import REST, Size, looks, plain, size_of
 from cbobench.report.load import Run
 from cbobench.report.quantities import SIMPLE_REGRET, SIMPLE_VALUE, UNREACHED, select_metrics
 from cbobench.report.tables.formats import escape_formula
-from cbobench.results.manifest import VARIANT_KINDS
 from cbobench.words import count_noun
 
 __all__ = [
@@ -226,8 +225,6 @@ def compose(
     """
     from cbobench.report.figures.layout import finish, grid
 
-    # Text takes its fonts when it is made, so they are chosen before the axes are.
-    use_fonts_for(label for kind in VARIANT_KINDS for label in run.record.labels(kind).values())
     contents = FigureContents()
     frames = []
     for panel in figure.panels:

@@ -1,4 +1,4 @@
-"""How figures look: sizes, fonts that have the characters, and one colour, dash and marker per
+"""How figures look: sizes, fonts, and one colour, dash and marker per
 algorithm everywhere.
 
 An algorithm's look is fixed by its registered name. The methods of the papers' figures, which are
@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cbobench.errors import Advice, Misuse, show, unknown
+from cbobench.errors import Misuse, show, unknown
 from cbobench.report.groups import gather
 from cbobench.results.manifest import Manifest, Variant
 
@@ -92,12 +91,10 @@ class Size:
         }
         if self.font:
             settings |= {
-                "font.family": self.font,
+                "font.family": [self.font, "DejaVu Sans"],  # which has all signs of ours
                 "mathtext.fontset": "stix" if self.font == "serif" else "dejavusans",
             }
-        with mpl.rc_context(), warnings.catch_warnings():
-            # `use_fonts_for` says so once
-            warnings.filterwarnings("ignore", "Glyph .* missing from")
+        with mpl.rc_context():
             styles.use(["default", settings])
             yield
 
@@ -165,48 +162,6 @@ def _check_font(name: str) -> str:
     if name not in FAMILIES and name not in installed:
         raise unknown("font", name, [*FAMILIES, *installed], then=f"or give {', '.join(FAMILIES)}")
     return name
-
-
-BOXES = "Last Resort"  # a font of matplotlib's own, which has a box for every character
-MOST_SHOWN = 5  # characters that a warning shows
-
-
-def use_fonts_for(labels: Iterable[str]) -> None:
-    """Let text that is made from now on take from other installed fonts what its own lacks.
-
-    Changes matplotlib's settings, and so belongs into a context of them. One warning names what no
-    font has.
-    """
-    import matplotlib as mpl
-    from matplotlib import font_manager
-
-    missing = {char for char in "".join(labels) if not char.isascii() and char.isprintable()}
-    # Outlines that are not TrueType's cannot be embedded as such, and are taken last.
-    others = sorted(
-        (not entry.fname.endswith(".ttf"), entry.name, entry.fname)
-        for entry in font_manager.fontManager.ttflist
-        if entry.style == "normal" and not entry.name.startswith(BOXES)
-    )
-    own = font_manager.findfont(font_manager.FontProperties())
-    families = list(mpl.rcParams["font.family"])
-    for _, name, path in [(False, "", own), *others]:
-        # No file is opened for nothing.
-        if not missing:
-            break
-        charmap = font_manager.get_font(path).get_charmap()
-        left = {char for char in missing if ord(char) not in charmap}
-        if name and left != missing:
-            families.append(name)
-        missing = left
-    mpl.rcParams["font.family"] = families
-    if missing:
-        sample = " ".join(sorted(missing)[:MOST_SHOWN])
-        warnings.warn(
-            f"no installed font has {sample}: figures show boxes instead; install one that has, "
-            "such as one of the Noto fonts, or draw with --font NAME",
-            Advice,
-            stacklevel=3,
-        )
 
 
 # Eight colours from dark to light, five units of CIELAB lightness apart, so that they differ on
