@@ -33,7 +33,6 @@ class CompareOptions:
             best f is shown in place of r and R; where a box or a table has noise, the regret of
             what is recommended in place of r.
         all: every quantity in place of these, in the table of results.
-        by: "problem" or "algorithm" for the order of rows.
         horizon: T; by default the latest of each problem of which a cell is good, "all" for every
             one.
         target: of simple regret, in units of f: adds the first recorded round at which it was
@@ -55,7 +54,6 @@ class CompareOptions:
     only: str | None = None
     metric: str | Iterable[str] | None = None
     all: bool = False
-    by: str = "problem"
     horizon: int | str | None = None
     target: float | None = None
     best: bool = False
@@ -86,12 +84,8 @@ class CompareOptions:
                 "only_changed and factor are about two runs; give a second run",
             ),
             (
-                not one_run and (self.target is not None or self.by != "problem"),
-                "target and by are about one run; leave them out, or give no second run",
-            ),
-            (
-                over_problems and self.by != "problem",
-                "ranks and profiles have one row per algorithm over all problems; leave by out",
+                not one_run and self.target is not None,
+                "target is about one run; leave it out, or give no second run",
             ),
             (
                 over_problems and self.horizon == "all",
@@ -136,7 +130,6 @@ def compare(options: CompareOptions) -> Comparison:
     selection = Selection.of(
         options.run,
         options.only,
-        options.by,
         metric=metric,
         horizon=options.horizon,
         target=options.target,

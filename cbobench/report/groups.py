@@ -149,13 +149,12 @@ class Group:
         return count
 
 
-def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[Group]:
-    """The groups of a run in the suite's order.
+def find_groups(run: Run, only: str | None = None) -> list[Group]:
+    """The groups of a run by problem, in the suite's order.
 
     Args:
         only: a glob over "problem/algorithm", or one of them, each by title, name or label; * and ?
             are wildcards.
-        by: "algorithm" sorts by algorithm.
 
     Raises:
         Misuse: the glob matches nothing.
@@ -164,9 +163,8 @@ def find_groups(run: Run, only: str | None = None, by: str = "problem") -> list[
     if only not in by_glob:
         by_glob[only] = _group_cells(run, only)
     # Of several runs that are read as one, those of the second come after those of the first.
-    order = [*run.record.labels("algorithms" if by == "algorithm" else "problems")]
-    place = {title: i for i, title in enumerate(order)}
-    return sorted(by_glob[only], key=lambda group: place[getattr(group, by)])
+    place = {title: i for i, title in enumerate(run.record.labels("problems"))}
+    return sorted(by_glob[only], key=lambda group: place[group.problem])
 
 
 _open_groups: WeakKeyDictionary[Run, dict[str | None, list[Group]]] = WeakKeyDictionary()

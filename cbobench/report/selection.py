@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cbobench.errors import unknown
 from cbobench.metrics import Metric
 from cbobench.report.groups import (
     Arena,
@@ -36,8 +35,6 @@ from cbobench.report.quantities import (
 from cbobench.report.setups import describe_setups
 from cbobench.words import join_words, list_names
 
-ORDERS = ("problem", "algorithm")
-
 
 @dataclass(frozen=True)
 class Selection:
@@ -46,7 +43,6 @@ class Selection:
     Attributes:
         run: the whole run.
         only: a glob over "problem/algorithm".
-        by: one of `ORDERS`.
         metric: what readers call the quantities to show; the headline by default.
         horizon: T, "all", or None for the latest of each problem.
         target: of simple regret, whose rounds are one quantity more.
@@ -54,24 +50,18 @@ class Selection:
 
     run: Run
     only: str | None = None
-    by: str = "problem"
     metric: str | Iterable[str] | None = None
     horizon: int | str | None = None
     target: float | None = None
 
     @classmethod
-    def of(
-        cls, run: RunLike, only: str | None = None, by: str = "problem", **choices: Any
-    ) -> Selection:
+    def of(cls, run: RunLike, only: str | None = None, **choices: Any) -> Selection:
         """Open a run and select of it.
 
         Raises:
-            Misuse: no run there, or an unknown order. Other wrong words are refused where they are
-                first needed.
+            Misuse: no run there. Wrong words are refused where they are first needed.
         """
-        if by not in ORDERS:
-            raise unknown("order", by, ORDERS)
-        return cls(open_run(run), only, by, **choices)
+        return cls(open_run(run), only, **choices)
 
     @cached_property
     def part(self) -> Run:
@@ -83,7 +73,7 @@ class Selection:
     @cached_property
     def every_group(self) -> list[Group]:
         """The groups of all horizons."""
-        groups = find_groups(self.run, self.only, self.by)
+        groups = find_groups(self.run, self.only)
         if self.target is None:
             return groups
         return add_rounds_to_target(self.run, groups, self.target)

@@ -146,7 +146,7 @@ def without_notes(text):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}, {"by": "algorithm"}],
+    [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}],
     ids=str,
 )
 def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):

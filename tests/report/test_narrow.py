@@ -58,12 +58,6 @@ def test_nothing_good_is_said_and_not_column_by_column(run):
     assert "undefined" not in text
 
 
-def test_order_by_algorithm_holds_for_differences_too(run):
-    comparison = cbobench.compare(run, best=True, by="algorithm", metric="regret")
-    assert list(comparison.frame["algorithm_label"]) == ["B", "B", "broken", "broken"]
-    assert comparison.table.columns[0] == "algorithm"
-
-
 def test_latex_rows_may_begin_with_a_bracket():
     text = render(TextTable(["a", "b"], [["[x]", "1"], [Marked("[y]"), "2"]], left=1), "latex")
     assert "\n{}[x] & $1$" in text

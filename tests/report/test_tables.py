@@ -123,7 +123,7 @@ def test_an_algorithm_more_moves_no_other_row(tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"best": True}, {"ranks": True}, {"other": True}, {"by": "algorithm"}],
+    [{}, {"best": True}, {"ranks": True}, {"other": True}],
     ids=str,
 )
 def test_text_fits_the_terminal(run, options):
@@ -219,11 +219,6 @@ def test_few_seeds_separate_nothing_and_mark_nothing(tmp_path):
     assert "[" not in text.splitlines()[3]
 
 
-def test_rows_by_algorithm(run):
-    table = cbobench.compare(run, by="algorithm").table
-    assert [(row[0], row[1][0]) for row in table.rows[:3]] == [("A", "P"), ("A", "Q"), ("B", "P")]
-
-
 def test_every_format_holds_the_same_numbers(run):
     compared = cbobench.compare(run, only="P/*")
     content = json.loads(compared.render("json"))
@@ -245,10 +240,9 @@ def test_every_format_holds_the_same_numbers(run):
         ({"only": "Z*"}, "unknown pair 'Z.'; .*wildcards"),
         ({"against": "D"}, "unknown algorithm 'D'; allowed: A, B, C"),
         ({"against": "random"}, "'random' names 3 algorithms of this run; give one of"),
-        ({"by": "seed"}, "unknown order 'seed'"),
         ({"ranks": True, "profile": True}, "ranks and profile are different tables"),
         ({"only_changed": True}, "give a second run"),
-        ({"other": "x", "target": 0.1}, "target and by are about one run"),
+        ({"other": "x", "target": 0.1}, "target is about one run"),
         ({"profile": True, "metric": "regret"}, "profiles are of simple regret"),
         ({"ranks": True, "metric": ["R", "µs"]}, "of µs neither side is better"),
         (

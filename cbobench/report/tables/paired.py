@@ -279,11 +279,6 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
         )
     pooled = pd.DataFrame() if titles is None else _pool_rows(frame)
     frame = frame.drop(columns="apart")
-    if selection.by == "algorithm":
-        order = list(dict.fromkeys(group.algorithm for group in selection.groups))
-        frame = frame.sort_values(
-            "algorithm", key=lambda a: a.map(order.index), kind="stable", ignore_index=True
-        )
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
     lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family)]
     undecidable = _describe_undecidable(frame)
@@ -468,14 +463,10 @@ def find_algorithm(run: Run, word: str) -> str:
 
 
 def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> TextTable:
-    """Paired differences for readers, in the rows' order; the algorithm is first where rows are by
-    it.
-    """
+    """Paired differences for readers, in the rows' order."""
     quantities = {quantity.name: quantity for quantity in selection.shown}
     metrics = frame["metric"].unique()
     words = ["problem", "T", "metric", "algorithm", "against"]
-    if selection.by == "algorithm":
-        words = ["algorithm", "problem", "T", "metric", "against"]
     if len(metrics) == 1:
         words.remove("metric")
     if frame["horizon"].nunique() < 2:

@@ -74,7 +74,6 @@ def summary(
     run: RunLike,
     *,
     only: str | None = None,
-    by: str = "problem",
     target: float | None = None,
     horizon: int | str | None = None,
 ) -> pd.DataFrame:
@@ -83,7 +82,6 @@ def summary(
     Args:
         run: an open run, a path or URI, or what `cbobench.run` returned.
         only: a glob over "problem/algorithm", by title, name or label.
-        by: "problem" or "algorithm" for the order of rows.
         target: of simple regret; adds the first recorded round at which it was reached,
             `rounds_to_target`.
         horizon: T; by default the latest of each problem of which a cell is good, "all" for every
@@ -117,7 +115,7 @@ def summary(
         >>> frame = cbobench.summary("runs/quickstart", only="rkhs-1d/*")  # doctest: +SKIP
         >>> frame[["algorithm_label", "n", "regret_median", "regret_q25", "regret_q75"]]  # doctest: +SKIP
     """  # noqa: E501
-    selection = Selection.of(run, only, by, horizon=horizon, target=target)
+    selection = Selection.of(run, only, horizon=horizon, target=target)
     return summarise_groups(selection.groups, selection.available)
 
 
@@ -179,7 +177,7 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
     # Methods that were set up unlike are listed, and not judged.
     is_fair = not (selection.setups and selection.is_union)
     marks = mark_best(groups if is_fair else [], quantities)
-    columns = _tabulate_keys(groups, selection.by)
+    columns = _tabulate_keys(groups)
     prefixes = ("n", *(quantity.name for quantity in quantities))
     rows = frame[[name for name in frame if str(name).startswith(prefixes)]].to_dict("records")
     brief = list[int]()
@@ -243,9 +241,9 @@ def describe_count(groups: Sequence[Group]) -> str:
     return " to ".join(dict.fromkeys(ends))
 
 
-def _tabulate_keys(groups: Sequence[Group], by: str) -> dict[str, list[str]]:
+def _tabulate_keys(groups: Sequence[Group]) -> dict[str, list[str]]:
     """The columns that say what a row is of: T where there are several, and n where it differs."""
-    words = ("problem", "algorithm") if by == "problem" else ("algorithm", "problem")
+    words = ("problem", "algorithm")
     keys = {word: [getattr(group, f"{word}_label") for group in groups] for word in words}
     others = {"T": [f"{g.horizon:,}" for g in groups], "n": [g.count for g in groups]}
     return keys | {name: column for name, column in others.items() if len({*column}) > 1}
