@@ -146,10 +146,6 @@ def test_cells_and_tables_say_whose_models_were_fitted(tmp_path, capsys):
     assert cells["gramacy[grid=5]", "random"] == [None, None]
     assert main(["show", str(run)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    for sentence in (
-        "kernels fitted to the observations, which no theorem covers: cei (gramacy[grid=5]), "
-        "ckb-ucb (gramacy[grid=5])",
-        "kernel: auto is the problem's: cei (rkhs-1d), ckb-ucb (rkhs-1d)",
-    ):
-        assert sentence in shown
+    fitted = "kernels fitted to the observations, which no theorem covers: cei, ckb-ucb "
+    assert f"{fitted}(gramacy[grid=5])." in shown
     assert main(["verify", str(run), "--replay", "4", "--seed", "1"]) == 0

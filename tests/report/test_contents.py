@@ -44,8 +44,7 @@ def test_a_run_is_shown_with_its_problems_methods_and_parameters(tmp_path, capsy
         "Problem oven (gramacy): ",
         "grid = 5",
         "Method ckb-ucb[V=2.0] (ckb-ucb): ",
-        "kernels fitted to the observations, which no theorem covers: cei (oven), ",
-        "kernel: auto is the problem's: cei (rkhs-1d), ",
+        "kernels fitted to the observations, which no theorem covers: cei, ckb-ucb[V=2.0] (oven).",
         "oven: f counts from its mean; f and every g_j are in standard deviations over the box.",
     ):
         assert phrase in text

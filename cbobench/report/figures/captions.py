@@ -193,43 +193,23 @@ def describe_facts(run: Run, groups: Sequence[Group]) -> list[str]:
     said = gather((problems[title].note, labels[title]) for title in titles)
     return [
         *describe_binding(groups),
-        *describe_kernels(run, groups),
+        *describe_kernels(groups),
         *(f"{', '.join(names)}: {note}" for note, names in said.items() if note),
     ]
 
 
-def describe_kernels(run: Run, groups: Iterable[Group]) -> list[str]:
-    """Whose models were fitted in the good cells of some groups, and who took the problem's kernel
-    although the suite left it open.
-    """
-    algorithms = run.record.variants("algorithms")
-    # Of each method with models, by problem: whether they were fitted.
-    fitted: dict[str, dict[str, bool]] = {}
-    is_open = set()
-    for group in groups:
-        words = group.numbers(FITTED)
-        if not np.isnan(words).all():
-            fitted.setdefault(group.algorithm_label, {})[group.problem_label] = 1.0 in words
-            if algorithms[group.algorithm].settings.get("kernel") == "auto":
-                is_open.add(group.algorithm_label)
-
-    def name(was_fitted: bool, among: Iterable[str]) -> str:
-        names = []
-        for label in among:
-            on = [problem for problem, word in fitted[label].items() if word == was_fitted]
-            is_everywhere = len(on) == len(fitted[label])
-            if on:
-                names.append(label if is_everywhere else f"{label} ({', '.join(on)})")
-        if len(names) > 1 and names == [*fitted]:
-            return "all models"
-        return ", ".join(names)
-
-    notes = []
-    if names := name(True, fitted):
-        notes.append(f"kernels fitted to the observations, which no theorem covers: {names}")
-    if names := name(False, [label for label in fitted if label in is_open]):
-        notes.append(f"kernel: auto is the problem's: {names}")
-    return notes
+def describe_kernels(groups: Iterable[Group]) -> list[str]:
+    """A line that says whose models were fitted in the good cells of some groups, and where."""
+    fitted = gather(
+        (group.problem_label, group.algorithm_label)
+        for group in groups
+        if 1.0 in group.numbers(FITTED)
+    )
+    places = gather((", ".join(methods), problem) for problem, methods in fitted.items())
+    texts = [f"{methods} ({', '.join(problems)})" for methods, problems in places.items()]
+    if texts:
+        return [f"kernels fitted to the observations, which no theorem covers: {'; '.join(texts)}"]
+    return []
 
 
 def describe_binding(groups: Iterable[Group]) -> list[str]:
