@@ -1,6 +1,6 @@
-"""Intervals, tests, ranks, profiles.
+"""Intervals, tests, ranks.
 
-Arrays in, numbers out: intervals, paired comparisons, ranks, profiles.
+Arrays in, numbers out: intervals, paired comparisons, ranks.
 
 May be touched freely: nothing here plays or enters a result. With care: what an interval or a test
 is decides what every table says, so methods are chosen by their measured coverage

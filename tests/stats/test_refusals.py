@@ -1,4 +1,4 @@
-"""What has no interval, rank, difference or profile is refused in one line."""
+"""What has no interval, rank or difference is refused in one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from cbobench.errors import Misuse
 from cbobench.stats import intervals
 from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import difference, holm, ranks
-from cbobench.stats.profile_shares import data_profile, performance_profile
 
 T = np.arange(1.0, 2001.0)
 
@@ -20,14 +19,6 @@ T = np.arange(1.0, 2001.0)
         (lambda: interval([1, np.inf]), "infinite"),
         (lambda: interval([1, 2], "mode"), "allowed: mean, median"),
         (lambda: intervals.proportion(5, 4), "0 <= successes <= n"),
-        (lambda: performance_profile([[1.0]], [0.0], [1]), "positive"),
-        (lambda: performance_profile([[1.0]], [np.nan], [1]), "positive"),
-        (
-            lambda: performance_profile([[1.0, 2.0]], [1.0], [1]),
-            "allowed: \\(algorithms, 1 references\\)",
-        ),
-        (lambda: performance_profile(np.empty((1, 0)), [], [1]), "at least one"),
-        (lambda: data_profile([], [1]), "at least one"),
         (lambda: ranks([[1, np.nan]]), "complete blocks"),
         (lambda: ranks([[1, np.inf]]), "infinite"),
         (lambda: ranks([1, 2]), "blocks, algorithms"),

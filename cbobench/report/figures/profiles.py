@@ -2,9 +2,9 @@
 panels.
 
 A row counts every cell that was asked for: one that failed, or never found a feasible action,
-solves nothing. It needs
-no other algorithm: references and targets belong to the problem (see
-`cbobench.stats.profile_shares`).
+solves nothing. It needs no other algorithm: Dolan & Moré (2002) take ratios to the best of the
+algorithms at hand, and Moré & Wild (2009) targets from it, so that adding an algorithm moves every
+curve; here references and targets belong to the problem, as in COCO (Hansen et al. 2021).
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import refuse_untestable
 from cbobench.report.tables.table import TextTable
-from cbobench.stats import profile_shares
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)
 """Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
@@ -61,14 +60,11 @@ def performance(
     """
     result = {}
     for algorithm, own in group_by(groups, "algorithm").items():
-        absent = _count_absent(own)
-        regret = [group.numbers(SIMPLE_REGRET) for group in own]
-        scale = [_find_scale(group, absolute) for group in own]
-        result[algorithm] = profile_shares.performance_profile(
-            np.concatenate([*regret, np.full(absent, np.nan)]),
-            np.concatenate([*scale, np.ones(absent)]),
-            ratios,
-        )[0]
+        regret = np.concatenate([group.numbers(SIMPLE_REGRET) for group in own])
+        scale = np.concatenate([_find_scale(group, absolute) for group in own])
+        # A cell without a regret, which is NaN, solves nothing, and still counts.
+        is_within = regret <= np.outer(ratios, scale)
+        result[algorithm] = is_within.sum(axis=1) / (len(regret) + _count_absent(own))
     return result
 
 
@@ -97,7 +93,9 @@ def share_solved(
             first[cell] / group.horizon for group in algorithm_groups for cell in group.good["cell"]
         ]
         never = [np.full(len(targets), np.nan)] * _count_absent(algorithm_groups)
-        result[algorithm] = profile_shares.data_profile([*when, *never], at)
+        rounds = np.ravel([*when, *never])
+        solved = np.sort(rounds[~np.isnan(rounds)])
+        result[algorithm] = np.searchsorted(solved, at, side="right") / len(rounds)
     return result
 
 
