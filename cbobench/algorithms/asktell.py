@@ -47,6 +47,7 @@ from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import required, state
 from cbobench.problems.base import Problem
 
+MOST_ASKS = 100  # in place of points that a known constraint forbids
 ROUNDING = 1e-9  # relative to a side: a point this far outside a box is moved onto its face
 
 
@@ -54,8 +55,10 @@ class Optimiser(Protocol):
     """One run's optimiser.
 
     Optional methods: `recommend() -> x` (None: nothing yet), which must change nothing (where
-    feedback is exact, the best feasible point measured takes its place), and `observe(x, f, g)` for
-    points of a suite's initial design, which it did not propose (without it, they go to `tell`). An
+    feedback is exact, the best feasible point measured takes its place), `observe(x, f, g)` for
+    points of a suite's initial design, which it did not propose (without it, they go to `tell`),
+    and `refuse(x)` where the point that was asked for last lies beyond a known constraint: it is
+    not played, and `ask` is called again. An
     attribute `failed_fits` counts fits of models that failed; it is recorded.
     """
 
@@ -205,10 +208,26 @@ class AskTell(OneRun):
     def ask_one(self, t: int) -> Any:
         answer = self.run_optimiser.ask()
         action = self._action(answer, "ask()")
+        for _ in range(MOST_ASKS):
+            if not self._is_forbidden(action):
+                break
+            getattr(self.run_optimiser, "refuse", lambda x: None)(action)
+            answer = self.run_optimiser.ask()
+            action = self._action(answer, "ask()")
+        if self._is_forbidden(action):
+            self._refuse(
+                f"{MOST_ASKS} points in a row lie beyond a known constraint; play a method that "
+                "takes known constraints, such as cei or scbo"
+            )
         # It is told in its own terms: an index if it gave one, else the point played.
         as_answered = isinstance(action, np.ndarray) or _index(answer) is not None
         self.proposals[t] = action if as_answered else self.given._points[action]
         return action
+
+    def _is_forbidden(self, action: Any) -> bool:
+        """Return whether a known constraint of a box forbids an action."""
+        actions = self.setting.actions
+        return isinstance(actions, Box) and bool(actions.beyond(actions.unit(action)))
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         point = self.proposals.pop(t)

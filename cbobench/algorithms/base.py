@@ -90,7 +90,7 @@ class Setting:
         if problem.middle is not None:
             middle = problem.middle[learned[1:] - 1]
         slater = instances.slater
-        if problem.known and isinstance(instances, Instances):
+        if problem.known_constraints and isinstance(instances, Instances):
             slater = slater_margin(instances.g[:, learned[1:] - 1])
         return cls(
             actions=problem.actions,

@@ -76,9 +76,9 @@ def noise_of_exact(setting: Setting) -> Array:
     """Return the noise variances (S, 1 + m) that fitted models take as given: 0 of what is observed
     without noise beside functions that have some, NaN of what is fitted.
     """
-    exact = setting.exact
-    is_mixed = exact.any(axis=1) & ~exact.all(axis=1)
-    return np.where(exact & is_mixed[:, None], 0.0, np.nan)
+    exact: Mask = setting.exact
+    is_mixed = exact.any(axis=1, keepdims=True) & ~exact.all(axis=1, keepdims=True)
+    return np.where(exact & is_mixed, 0.0, np.nan)
 
 
 def find_obstacle(task: Task, joint: bool = False) -> str:

@@ -333,6 +333,7 @@ class ConstrainedEI(ScoreAlgorithm):
         values = np.full(self.setting.replicates, np.nan)
         points = np.full((len(values), self.setting.actions.d), np.nan)
         model = self._fitted()
+        box = cast("Box", self.box)
         # No smooth model leads along a class.
         due = self.noise_free & (self.turn >= self.next_step) & ~model.classes.any(axis=1)
         for s in np.flatnonzero(due).tolist():
@@ -345,8 +346,11 @@ class ConstrainedEI(ScoreAlgorithm):
             )
             if step is None:
                 self.fruitless[s] = basis
-            else:
-                points[s], values[s] = step
+                continue
+            points[s], values[s] = step
+            if box.known is not None:
+                best = cast("int", best_feasible(model.observed[s]))
+                points[s] = box.pull_inside(points[[s]], model.points[s, [best]])[0]
         return points, values
 
     def score(self, belief: Belief) -> Array:

@@ -15,7 +15,7 @@ from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.optimistic import OptimisticReward
 from cbobench.gp.beliefs import Belief, Explore, Thompson
-from cbobench.gp.box_actions import Box, scrambled_sobol
+from cbobench.gp.box_actions import SPARE, Box, scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
@@ -68,14 +68,29 @@ class Random(Algorithm):
 
     def start(self, setting: Setting) -> None:
         self.setting = setting
-        shape = (setting.actions.d,) if isinstance(setting.actions, Box) else ()
+        actions = setting.actions
+        shape: tuple[int, ...] = (actions.d,) if isinstance(actions, Box) else ()
+        if isinstance(actions, Box) and actions.known is not None:
+            shape = (SPARE, *shape)
         self.draws = Draws(setting.streams.role("actions"), uniform, shape)
 
     def ask(self, t: int) -> Actions:
         actions = self.setting.actions
+        if isinstance(actions, Box) and actions.known is not None:
+            return actions.scale(self._draw_allowed(actions, t))
         if isinstance(actions, Box):
             return actions.scale(self.draws.at(t))
         return np.asarray(self.draws.at(t) * actions.n, dtype=np.intp)
+
+    def _draw_allowed(self, box: Box, t: int) -> Array:
+        """Return the first of some points that known constraints allow, (S, d); of the candidates
+        one at random where they allow none.
+        """
+        units = self.draws.at(t)
+        is_allowed = ~box.beyond(units)
+        first = units[np.arange(len(units)), is_allowed.argmax(axis=1)]
+        anywhere = box.scattered[(units[:, 0, 0] * len(box.scattered)).astype(np.intp)]
+        return np.where(is_allowed.any(axis=1, keepdims=True), first, anywhere)
 
 
 class SobolSequence:

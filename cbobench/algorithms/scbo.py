@@ -248,12 +248,20 @@ class SCBO(ModelledRun):
         points = low + (shifted - np.floor(shifted)) * (high - low)
         # In many dimensions few coordinates move at a time, about 20.
         if d <= PERTURBED:
-            return points
+            return self._keep_allowed(points, middle)
         moved = self.generator.random((self.most, d)) < PERTURBED / d
         # A candidate that moves no coordinate would be the centre again.
         none = np.flatnonzero(~moved.any(axis=1))
         moved[none, self.generator.integers(d, size=len(none))] = True
-        return np.where(moved, points, middle)
+        return self._keep_allowed(np.where(moved, points, middle), middle)
+
+    def _keep_allowed(self, points: Array, middle: Array) -> Array:
+        """Return those of candidates (q, d) of a box that may be played; else the centre again."""
+        box = self.model.cube.box
+        if box is None or box.known is None:
+            return points
+        inside = box.keep(points)
+        return inside if len(inside) else middle[None]
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         if t not in self.proposals:

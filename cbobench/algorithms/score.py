@@ -313,8 +313,9 @@ class ScoreAlgorithm(Algorithm):
         # What was measured without noise is known where it was played.
         self.measured: Array | None = None
         self.exact_g = setting.exact[:, 1:]
-        if isinstance(setting.actions, Finite) and self.models_constraints and self.exact_g.any():
-            self.measured = np.full((*self.exact_g.shape, setting.actions.n), np.nan)
+        is_finite = isinstance(setting.actions, Finite) and self.grid_points is None
+        if is_finite and self.models_constraints and self.exact_g.any():
+            self.measured = np.full((*self.exact_g.shape, setting.finite.n), np.nan)
 
         # What of the history counts; the schedule below sets the rest as at a restart.
         self.wait = Wait(setting.replicates, functions)
@@ -462,8 +463,12 @@ class ScoreAlgorithm(Algorithm):
             also: further points (S, d) to climb from; None while the prior is stationary, a tie of
                 all.
         """
+
         # The candidates decide alone where nothing is known, and are what climbs must beat.
-        parts = self.parts(self.belief).kinks()
+        def walled(parts: Parts, points: Array) -> Parts:
+            return parts if box.known is None else parts.walled(box.walls(points))
+
+        parts = walled(self.parts(self.belief).kinks(), box.candidates[None])
         coin = self.ties.at(t)
         mean_shape = self.belief.f.mean.shape
         total = check_shape(parts.total(), (mean_shape[0], mean_shape[-1]))
@@ -477,7 +482,7 @@ class ScoreAlgorithm(Algorithm):
         # Before any data all points tie; the start is drawn uniformly, because a mesh is denser at
         # its sides.
         flat = total.min(axis=1) >= highest - widths
-        anywhere = box.scattered[(coin * box.size).astype(np.intp)]
+        anywhere = box.scattered[(coin * len(box.scattered)).astype(np.intp)]
         candidate = np.where(flat[:, None], anywhere, candidate)
         if also is None:
             return candidate, achieved
@@ -486,7 +491,7 @@ class ScoreAlgorithm(Algorithm):
         scored = self.scored
 
         def scorer(mean: Array, variance: Array, points: Array) -> Parts:
-            return self.parts(self.view(mean, variance, points)).kinks()
+            return walled(self.parts(self.view(mean, variance, points)).kinks(), points)
 
         def at(points: Array) -> Parts:
             return scorer(*self.scout(points), points)
@@ -511,6 +516,8 @@ class ScoreAlgorithm(Algorithm):
         gained = values[rows, top] - achieved
         higher = gained > widths  # on a plateau the candidate, drawn among all ties, stays
         point = np.where(higher[:, None], points[rows, top], candidate)
+        if box.known is not None:
+            point = box.pull_inside(point, candidate)
         return point, np.where(higher, values[rows, top], achieved)
 
     def tell(self, t: int, actions: Actions, feedback: Feedback) -> None:

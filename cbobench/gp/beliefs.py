@@ -257,6 +257,18 @@ class Parts(NamedTuple):
         """Return the same up to rounding, as smooth and kinked parts."""
         return self
 
+    def walled(self, walls: Array) -> Parts:
+        """Return the score with walls (S, w, k), or (1, w, k) for all replicates, above 0 where no
+        point may be played.
+        """
+        walls = np.broadcast_to(walls, (len(self.smooth), *walls.shape[1:]))
+        endless = np.full(walls.shape[:2], np.inf)
+        return Parts(
+            self.smooth,
+            np.concatenate([self.kinked, walls], axis=1),
+            np.concatenate([self.price, endless], axis=1),
+        )
+
 
 class Truncated(NamedTuple):
     """Proj_[-B, B] f - Σ_j price_j Proj_[-G_j, G_j] g_j, for prices >= 0.

@@ -16,6 +16,7 @@ from cbobench.gp.kernels import (
     Actions,
     Array,
     Indices,
+    Mask,
     Matern,
     SquaredExponential,
     StationaryName,
@@ -29,6 +30,8 @@ POINTS = 1024  # points at which norms are computed
 # Share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05:
 # 0.99 in four.
 UNKNOWN = 0.9
+SPARE = 64  # points per point that is wanted, where known constraints forbid some
+BISECTIONS = 40
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class Box:
         lengthscale: in units of the sides.
         size: number of candidates at which an acquisition function is first evaluated, unless a
             mesh replaces them.
-        meshed: whether a mesh may replace them.
+        meshed: whether a mesh may replace them; not where constraints are known.
+        known: of points of the box (..., d) to known constraints (..., k), at most 0 where a point
+            may be played; None without them.
     """
 
     low: Array
@@ -51,6 +56,7 @@ class Box:
     lengthscale: float = 0.2
     size: int = 1024
     meshed: bool = True
+    known: Callable[[Array], Array] | None = None
 
     @property
     def d(self) -> int:
@@ -65,16 +71,19 @@ class Box:
         """A mesh, if the kernel is so smooth that its values on the mesh determine a posterior;
         else None.
         """
-        if self.meshed and self.kernel_name == "se":
+        if self.meshed and self.known is None and self.kernel_name == "se":
             return resolving(self.d, self.lengthscale)
         return None
 
     @cached_property
     def scattered(self) -> Array:
-        """The first `size` points of a Sobol sequence in the unit cube, (size, d), the same for all
-        seeds.
+        """The first `size` points of a Sobol sequence in the unit cube that may be played, (at most
+        size, d), the same for all seeds.
         """
-        return sobol(self.d, self.size)
+        points = sobol(self.d, self.size)
+        if self.known is None:
+            return points
+        return self.keep(sobol(self.d, SPARE * self.size))[: self.size]
 
     @cached_property
     def candidates(self) -> Array:
@@ -89,6 +98,46 @@ class Box:
         if self.mesh is None:
             return float(self.size ** (-1 / self.d))
         return self.mesh.spacing
+
+    def beyond(self, units: Array) -> Mask:
+        """Return which points of the unit cube (..., d) a known constraint forbids, (...)."""
+        if self.known is None:
+            return np.zeros(units.shape[:-1], dtype=bool)
+        return np.asarray(~(self.known(self.scale(units)) <= 0).all(axis=-1))
+
+    @cached_property
+    def wall_units(self) -> Array:
+        """The spread of each known constraint over the candidates, (k,)."""
+        assert self.known is not None
+        spread = self.known(self.scale(self.scattered)).std(axis=0)
+        return np.where(spread > 0, spread, 1.0)
+
+    def walls(self, units: Array) -> Array:
+        """Return known constraints in units of their spread at points of the unit cube (S, k, d),
+        (S, w, k), above 0 where they forbid a point.
+        """
+        assert self.known is not None
+        return np.moveaxis(self.known(self.scale(units)) / self.wall_units, -1, 1)
+
+    def keep(self, units: Array) -> Array:
+        """Return those of points of the unit cube (n, d) that may be played."""
+        if self.known is None:
+            return units
+        return units[~self.beyond(units)]
+
+    def pull_inside(self, units: Array, inside: Array) -> Array:
+        """Return points of the unit cube (S, d), those that are forbidden moved towards others that
+        are not, (S, d), just far enough.
+        """
+        low = np.zeros((len(units), 1))
+        high = np.ones((len(units), 1))
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            is_beyond = self.beyond(inside + middle * (units - inside))[:, None]
+            low = np.where(is_beyond, low, middle)
+            high = np.where(is_beyond, middle, high)
+        is_beyond = self.beyond(units)[:, None]
+        return np.where(is_beyond, inside + low * (units - inside), units)
 
     def unit(self, points: Array) -> Array:
         """Scale points of the box (..., d) to the unit cube."""
@@ -192,15 +241,16 @@ def _draw_design(
 ) -> Actions:
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return np.resize(generator.permutation(actions.n), count)
+    is_cut = isinstance(actions, Box) and actions.known is not None
+    drawn = SPARE * count if is_cut else count
     if name == "random":
-        unit = generator.random((count, actions.d))
+        unit = generator.random((drawn, actions.d))
     else:  # in whole powers of two, as which the sequence is balanced
-        unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(count))))[
-            :count
-        ]
+        unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(drawn))))
     if isinstance(actions, Box):
-        return actions.scale(unit)
-    return nearest(actions.units, unit)
+        allowed = actions.keep(unit)
+        return actions.scale(allowed if len(allowed) >= count else actions.scattered)[:count]
+    return nearest(actions.units, unit[:count])
 
 
 def nearest(points: Array, targets: Array) -> Indices:

@@ -82,9 +82,11 @@ def recommend_in_run(model: RunMoments, played: Actions, measured: Array | None 
         pairs = moments or [model.at(inputs)]
         mean, deviation = (np.concatenate(arrays, axis=1) for arrays in zip(*pairs, strict=True))
         goal = mean[None, 0], mean[None, 1:], deviation[None, 1:] ** 2
-        return inputs[likely_best(goal, measured=measured)]
+        forbidden = None if box is None else box.beyond(inputs[None])
+        return inputs[likely_best(goal, measured=measured, forbidden=forbidden)]
 
     actions = model.actions
+    box = actions if isinstance(actions, Box) else None
     if isinstance(actions, Finite):
         return best_of(np.arange(actions.n), model.at_candidates())
     point = best_of(
@@ -95,7 +97,12 @@ def recommend_in_run(model: RunMoments, played: Actions, measured: Array | None 
     return point
 
 
-def likely_best(goal: Goal, sure: Mask | None = None, measured: Array | None = None) -> Indices:
+def likely_best(
+    goal: Goal,
+    sure: Mask | None = None,
+    measured: Array | None = None,
+    forbidden: Mask | None = None,
+) -> Indices:
     """Return the index of the largest value among k points with P(g_j <= 0) >= 0.95 for every j,
     (S,).
 
@@ -106,6 +113,7 @@ def likely_best(goal: Goal, sure: Mask | None = None, measured: Array | None = N
     Args:
         sure: points that are known to be feasible, (S, k).
         measured: exact values of g_j, (S, m, k), NaN where unknown.
+        forbidden: points that must not be played, (S, k).
     """
     value, mean, variance = goal
     ratio = np.abs(mean)  # (μ/σ)² with the sign of μ saves a root and large arrays
@@ -115,6 +123,8 @@ def likely_best(goal: Goal, sure: Mask | None = None, measured: Array | None = N
         certain = np.where(measured <= 0, -np.inf, np.inf)
         ratio = np.where(np.isnan(measured), ratio, certain)
     worst = ratio[:, 0] if ratio.shape[1] == 1 else ratio.max(axis=1, initial=-np.inf)
+    if forbidden is not None:
+        worst = np.where(forbidden, np.inf, worst)
     allowed = worst <= -(LIKELY**2)
     if sure is not None:
         allowed |= sure
@@ -163,14 +173,15 @@ def likely_best_point(
         mean = jet.mean[:, :, 0] @ models
         variance = (jet.variance[:, :, 0] if per_function else jet.variance) @ models
         variance = np.maximum(variance, VARIANCE_FLOOR)
-        end = points[rows, likely_best(goal(mean, variance if per_function else variance[:, 0]))]
+        moments = goal(mean, variance if per_function else variance[:, 0])
+        end = points[rows, likely_best(moments, forbidden=box.beyond(points))]
 
     # The posterior has the last word, over points short of the end, too, and the start itself.
     points = start[:, None] + SHORT[:, None] * (end - start)[:, None]
     mean, variance = posterior.at(points[:, 1:])
     mean = np.concatenate([jet.mean[..., 0], mean], axis=2)
     variance = np.concatenate([np.maximum(jet.variance[..., 0], VARIANCE_FLOOR), variance], axis=-1)
-    return points[rows, likely_best(goal(mean, variance))]
+    return points[rows, likely_best(goal(mean, variance), forbidden=box.beyond(points))]
 
 
 @lru_cache(maxsize=16)
@@ -188,6 +199,8 @@ def rivals_around(points: Array, model: FittedPosterior, box: Box) -> Array:
     steps = 2 * sobol(box.d, CLOUD) - 1
     clouds = [points[:, None] + box.spacing / ZOOM**i * steps for i in range(3)]
     near = np.clip(np.concatenate(clouds, axis=1), 0.0, 1.0)
+    # What is forbidden is no rival: the recommendation stands there once more.
+    near = np.where(box.beyond(near)[..., None], points[:, None], near)
     return np.concatenate([points[:, None], model.observations(), near], axis=1)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import ActionSet, Box
+from cbobench.gp.box_actions import SPARE, ActionSet, Box
 from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.interface import Moments, Posterior
@@ -253,13 +253,17 @@ class RunData:
     def draw_input(self, generator: np.random.Generator) -> Actions:
         """Return one uniformly random input, (1,) or (1, d)."""
         if self.cube.units is None:
-            return generator.random((1, self.cube.d))
+            return self.draw_candidates(generator, 1)
         return generator.integers(len(self.cube.units), size=1)
 
     def draw_candidates(self, generator: np.random.Generator, count: int) -> Actions:
         """Return uniform points of a box; all actions of a finite set, or that many random ones if
         there are more.
         """
+        box = self.cube.box
+        if box is not None and box.known is not None:
+            inside = box.keep(generator.random((SPARE * count, box.d)))
+            return inside[:count] if len(inside) else box.scattered[:count]
         if self.cube.units is None:
             return generator.random((count, self.cube.d))
         n = len(self.cube.units)

@@ -90,6 +90,10 @@ class Opponent(CubeRun):
         self.under_way.append(self.cube.unit(point))
         return point
 
+    def refuse(self, x: Array) -> None:
+        """Forget the last point, for which no result comes."""
+        self.under_way.pop()
+
     def _propose(self) -> Array:
         if len(self.x) < self.method.initial:
             return self.cube.action(self.sobol.next())

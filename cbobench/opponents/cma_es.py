@@ -62,6 +62,11 @@ class Evolution(CubeRun):
             self.evaluations = []
         return self.cube.action(self.generation[len(self.evaluations)])
 
+    @silence_library()
+    def refuse(self, x: Array) -> None:
+        """Draw another point in the place of the last one."""
+        (self.generation[len(self.evaluations)],) = self.strategy.ask(1)
+
     def tell(self, x: Array, f: float, g: Array) -> None:
         self.evaluations.append((f, g))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
@@ -43,6 +43,7 @@ class Study:
                 )
                 for axis in self.space.types
             }
+        self.takes_known = method.ranks_by_violation
         self.trials: list[Any] = []
 
     @silence_library()
@@ -52,6 +53,18 @@ class Study:
         if self.space is None:
             return self.cube.action([*params.values()])
         return self.space.nearest(self.space.decode(params))
+
+    @silence_library()
+    def refuse(self, x: Any) -> None:
+        """End the last trial, which no result comes for: as one that failed, or, where a sampler
+        goes by violation alone, as one that violates a constraint of its own.
+        """
+        trial = self.trials.pop()
+        if self.takes_known:
+            trial.set_constraint("known", 1.0)
+            self.study.tell(trial, 0.0)
+        else:
+            self.study.tell(trial, state=self.failed)
 
     @silence_library()
     def tell(self, x: Any, f: float, g: Array) -> None:
@@ -100,11 +113,15 @@ class OptunaMethod(LibraryMethod):
     Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest
     action is played, and its observation is assigned to the proposed point; in a table with types,
     to the configuration that was measured.
+
+    Class attributes:
+        ranks_by_violation: whether of an infeasible trial its total violation alone counts.
     """
 
     late = True
     takes_untold = True
     optimiser_class = Study
+    ranks_by_violation: ClassVar[bool] = False
 
     startup: int = param(10, "random points first (n_startup_trials)", at_least=1)
 
@@ -131,6 +148,7 @@ class OptunaTPE(OptunaMethod):
     cost = "O(d t)"
     extra = "optuna"
     libraries = ("optuna",)
+    ranks_by_violation = True
 
     candidates: int = param(24, "points drawn per round (n_ei_candidates)", at_least=1)
 

@@ -71,6 +71,7 @@ class Generations:
         from pymoo.core.problem import Problem
         from pymoo.core.termination import NoTermination
 
+        self.run = run
         space = getattr(run.setting.actions, "space", None) if method.mixed else None
         if space is None:
             self.cube: GivenCube | TypedCube = GivenCube(run)
@@ -105,6 +106,10 @@ class Generations:
         self.algorithm.mating.eliminate_duplicates = NoDuplicateElimination()
         self.algorithm.termination.force_termination = False
         return self.algorithm.ask()
+
+    def refuse(self, x: Any) -> None:
+        """Put a random individual in the place of the last one."""
+        self.population[self.evaluated].X = self.run.generator.random(self.run.d)
 
     def tell(self, x: Any, f: float, g: Array) -> None:
         individual = self.population[self.evaluated]

@@ -303,7 +303,7 @@ class Play:
         bound = np.zeros(self.setting.constraints)
         if self.algorithm.models_levels and self.setting.middle.any():
             bound = self.setting.middle
-        if not self.problem.known and not bound.any():
+        if not self.problem.known_constraints and not bound.any():
             return learn
 
         def learn_part(t: int, actions: Actions, feedback: Feedback) -> None:
@@ -408,6 +408,9 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
     if isinstance(allowed, Box):
         inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
         complaint = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
+        if allowed.known is not None and inside.all():
+            inside = (allowed.known(chosen) <= 0).all(axis=1)
+            complaint = "beyond a known constraint, which this method does not keep"
     else:
         inside = (chosen >= 0) & (chosen < allowed.n)
         complaint = f"no index of the set; it must give 0 to {allowed.n - 1}"

@@ -207,8 +207,8 @@ class Problem:
         simulated_seconds: that its simulations have taken so far, on the clock.
         unknown: which facts nobody knows of its functions, so that a method that reads them must be
             given them.
-        known: which constraints j, from 1 on, are known of every action before it is played: all
-            actions keep them, and learners are not told of them.
+        known_constraints: which of them, j from 1 on, are known of every action before it is
+            played: all actions keep them, and learners are not told of them.
         middle: of every g_j the middle between its last allowed and its first forbidden level,
             (m,), 0 where it has no levels (see `Configurations`); None: none has.
     """
@@ -223,7 +223,7 @@ class Problem:
     stated_facts: ClassVar[tuple[str, str, str, str]] = ("finite", "1", "varies", "varies")
     simulated_seconds: float = 0.0
     unknown: frozenset[Fact] = frozenset()
-    known: Sequence[int] = ()
+    known_constraints: Sequence[int] = ()
     middle: Array | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -381,7 +381,7 @@ class Problem:
     @property
     def learned(self) -> Indices:
         """The functions that learners are told: 0 for f, then j of every g_j that is not known."""
-        return np.setdiff1d(np.arange(1 + self.constraints), self.known)
+        return np.setdiff1d(np.arange(1 + self.constraints), self.known_constraints)
 
     def draw(self, generators: Sequence[np.random.Generator]) -> Drawn:
         """The instances of S seeds; replicate s uses only generators[s]."""

@@ -91,7 +91,11 @@ def search(
     """
 
     def played(u: Array) -> Array:
-        return formula(box.scale(u))
+        points = box.scale(u)
+        values = formula(points)
+        if box.known is None:
+            return values
+        return np.concatenate([values, box.known(points)], axis=-1)
 
     # A sample says how large each function is, and where to begin.
     units = sobol(box.d, 2**power)

@@ -165,10 +165,11 @@ def ignores_setup(algorithm: Variant) -> bool:
 
 def check_initial(initial: dict[str, Any], problems: Mapping[str, Problem], location: str) -> None:
     """Raise `Misuse` if a problem, by title, takes no such past measurements."""
-    past = initial.get(FILE)
-    for title, problem in problems.items() if past else ():
+    if FILE not in initial:
+        return
+    for title, problem in problems.items():
         try:
-            take_past(problem, past)
+            take_past(problem, initial[FILE])
         except Misuse as error:
             raise Misuse(f"{location}{title}: {error}") from None
 

@@ -21,6 +21,7 @@ from cbobench.problems.channels import FeedbackModel, candidates_of, lengthscale
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import Generators, Settle, settled_formula
+from cbobench.problems.known import describe_known, limit_box
 from cbobench.problems.reference import Reference as Reference
 from cbobench.problems.reference import check_formula, contradiction, describe_beaten
 from cbobench.problems.reference import pointwise as pointwise
@@ -69,7 +70,8 @@ class BoxInstances(Drawn):
 
 @dataclass(kw_only=True)
 class BoxProblem(FeedbackModel):
-    """Base of formulas on a box. Subclasses give `low`, `high`, `m`, `reference` and `formula`.
+    """Base of formulas on a box. Subclasses give `low`, `high`, `m`, `reference` and `formula`; and
+    `known`, if comparisons such as "x_1 + 2 * x_2 <= 3" are known: what they forbid is not played.
 
     With `grid` the action set is the finite grid with that many points per axis, which every
     algorithm can play.
@@ -78,6 +80,7 @@ class BoxProblem(FeedbackModel):
     low: ClassVar[tuple[float, ...]]
     high: ClassVar[tuple[float, ...]]
     m: ClassVar[int] = 1
+    known: ClassVar[Sequence[str]] = ()
     reference: ClassVar[Reference]
     seed_independent = True
     searched: ClassVar[bool] = True
@@ -230,12 +233,21 @@ class BoxProblem(FeedbackModel):
 
     def mistake(self, formula: Formula, reference: Reference) -> str:
         """What contradicts a stated optimum; empty if nothing does (see `stated`)."""
+        if self.box.beyond(self.box.unit(np.array(reference.x))):
+            return f"at {reference.x}, which {' and '.join(self.known)} forbid"
         return contradiction(formula, reference, self.box, self.m, self.settle, self.scaling[1][1:])
 
     @cached_property
     def box(self) -> Box:
-        return Box(
-            np.array(self.low), np.array(self.high), self.kernel, self.lengthscale, self.candidates
+        return limit_box(
+            Box(
+                np.array(self.low),
+                np.array(self.high),
+                self.kernel,
+                self.lengthscale,
+                self.candidates,
+            ),
+            self.known,
         )
 
     @cached_property
@@ -245,7 +257,8 @@ class BoxProblem(FeedbackModel):
         axes = np.meshgrid(
             *[np.linspace(a, b, self.grid) for a, b in zip(self.low, self.high, strict=True)]
         )
-        return finite(np.stack([axis.ravel() for axis in axes], axis=1), self.box)
+        points = np.stack([axis.ravel() for axis in axes], axis=1)
+        return finite(points[~self.box.beyond(self.box.unit(points))], self.box)
 
     def describe_inputs(self) -> Inputs | None:
         actions = self.actions
@@ -265,9 +278,15 @@ class BoxProblem(FeedbackModel):
         return (plain_rules(self.m), *self.scaling)
 
     def note(self) -> str:
+        parts = describe_known(self.box, self.known)
         if self.scaled:
-            return "f counts from its mean; f and every g_j are in standard deviations over the box"
-        return ""
+            parts.append(
+                "f counts from its mean; f and every g_j are in standard deviations over the box"
+            )
+        return "; ".join(parts)
+
+    def identity(self) -> dict[str, Any]:
+        return {"known": [*self.known]} if self.known else {}
 
     @cached_property
     def scaling(self) -> tuple[Array, Array]:
@@ -299,7 +318,7 @@ class BoxProblem(FeedbackModel):
             values = formula(self.actions.points).T
             return self.repeat(values, self.box.norm(formula), noise, self.seed_size, generators)
         replicates = len(generators)
-        sample = formula(self.box.scale(sobol(self.box.d, SAMPLE)))
+        sample = formula(self.box.scale(self.box.keep(sobol(self.box.d, SAMPLE))))
         shift, divisor = self.scaling
         # In scaled units the margin is known up to the constraints' divisors; a sample gives a
         # lower bound too.

@@ -28,6 +28,7 @@ from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays, lengthscale_of
 from cbobench.problems.instances import Generators
+from cbobench.problems.known import Known, describe_known, limit_box
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -39,6 +40,7 @@ from cbobench.problems.tables.columns import is_finite
 from cbobench.problems.tables.configurations import (
     ABOUT,
     BOUNDS,
+    KNOWN,
     FailureRule,
     Rule,
     constraints_of,
@@ -46,11 +48,12 @@ from cbobench.problems.tables.configurations import (
     objective_of,
     orient,
     plain_rules,
+    state_known,
 )
 from cbobench.problems.tables.inputs import InputSpace
 from cbobench.problems.user_classes import read_runs, refuse_no_constraint
 from cbobench.rng import Streams
-from cbobench.words import count_noun
+from cbobench.words import count_noun, list_names
 
 SLOW = 0.2  # seconds from which on the result of a simulation is kept
 RETRIES = 2**31  # spawn keys of retries begin here, beyond those of scenarios
@@ -106,6 +109,9 @@ class Simulator(Problem):
             mapping of names to values, and tables speak in these words and units.
         constraints: beside it, bounds by name: {"late": {"at_most": 0.1}, "yield": {"at_least":
             60, "unit": 5}}; without `unit` a constraint's unit is its bound.
+        known: comparisons of inputs, such as ["speed * feed <= 90"], with x_1, x_2, ... on a box:
+            what they forbid is not played. So is a constraint on an input, unless it says {"known":
+            False}.
         m: in their place how many constraints there are; `simulate` then returns f and g.
         noisy: whether two generators may give different values.
         target: the value that regret is against, in the simulator's units, or None.
@@ -119,6 +125,7 @@ class Simulator(Problem):
     # what a class states in `objective` and `constraints`, words that `BoxProblem` does not read
     aim: ClassVar[Any] = None
     limits: ClassVar[Any] = None
+    known: ClassVar[Sequence[str]] = ()
     m: ClassVar[int] = 1
     noisy: ClassVar[bool] = True
     target: ClassVar[float | None] = None
@@ -172,10 +179,28 @@ class Simulator(Problem):
                 setattr(cls, place, stated)
                 delattr(cls, word)
         if "limits" in vars(cls):
+            cls._split_known()
             bounds = cls.limits.values() if isinstance(cls.limits, dict) else ()
             words = [word for limits in bounds if isinstance(limits, dict) for word in limits]
             # 0 stands for a class that says how many, too, which is refused.
             cls.m = 0 if "m" in vars(cls) else sum(word in BOUNDS for word in words)
+
+    @classmethod
+    def _split_known(cls) -> None:
+        """Takes constraints on inputs for comparisons that are known."""
+        inputs = cls.inputs or {}
+        if not isinstance(cls.limits, dict) or not {*cls.limits} & {*inputs}:
+            return
+        of_inputs = {
+            name: bounds
+            for name, bounds in state_known(cls.limits, inputs).items()
+            if name in inputs and bounds[KNOWN]
+        }
+        rules = constraints_of(of_inputs) if of_inputs else []
+        signs = {1.0: "<=", -1.0: ">="}
+        texts = [f"{rule.column} {signs[rule.sign]} {rule.bound!r}" for rule in rules]
+        cls.known = [*cls.known, *texts]
+        cls.limits = {name: b for name, b in cls.limits.items() if name not in of_inputs}
 
     @classmethod
     def check_class(cls) -> None:
@@ -403,10 +428,13 @@ class Simulator(Problem):
         return self.measure == "end" or (self.target is None and self.best_known is None)
 
     def note(self) -> str:
-        parts = []
-        if self.inputs is not None and not self.space.complete:
-            count = len(self.space.configurations)
-            parts.append(f"{count:,} of the configurations of its inputs are played")
+        if self.inputs is None:
+            parts = describe_known(self.box, self.known)
+        else:
+            space, parts = self._space
+            if not space.complete and not parts:
+                count = len(space.configurations)
+                parts = [f"{count:,} of the configurations of its inputs are played"]
         if self.rules:
             parts.append(describe_rules(self.rules, [1.0, *self.units]))
         if self.target is not None:
@@ -462,12 +490,30 @@ class Simulator(Problem):
     @cached_property
     def box(self) -> Box:
         low, high = (np.array(side, dtype=float) for side in (self.low, self.high))
-        return Box(low, high, self.kernel, self.lengthscale, self.candidates)
+        box = Box(low, high, self.kernel, self.lengthscale, self.candidates)
+        return limit_box(box, self.known)
+
+    @property
+    def space(self) -> InputSpace:
+        """The configurations of typed inputs that may be played."""
+        space, _ = self._space
+        return space
 
     @cached_property
-    def space(self) -> InputSpace:
-        """The configurations of typed inputs."""
-        return InputSpace.of(self.inputs, self.configurations)
+    def _space(self) -> tuple[InputSpace, list[str]]:
+        """These, and in words what is left out."""
+        space = InputSpace.of(self.inputs, self.configurations)
+        if not self.known:
+            return space, []
+        names = [t.name for t in space.types if t.kind != "choice"]
+        rows = [[configuration[name] for name in names] for configuration in space.configurations]
+        keep = Known(tuple(self.known), tuple(names)).keep(np.array(rows, dtype=float))
+        beyond = f"{(~keep).sum():,} of {len(keep):,} configurations"
+        note = f"{beyond} lie beyond {list_names(self.known)}: known, not played"
+        return space.take(np.flatnonzero(keep)), [note]
+
+    def identity(self) -> dict[str, Any]:
+        return {"known": [*self.known]} if self.known else {}
 
     @cached_property
     def actions(self) -> Finite | Box:

@@ -459,7 +459,7 @@ class Configurations(Problem):
         on_failure: FailureRule,
     ) -> None:
         self.measured = measured
-        self.known = [j for j, rule in enumerate(rules) if rule.known]
+        self.known_constraints = [j for j, rule in enumerate(rules) if rule.known]
         self.rules = list(rules)
         self.noise = noise
         self.model = model

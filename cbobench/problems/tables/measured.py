@@ -79,11 +79,10 @@ ROLES: dict[str, dict[str, Any]] = {  # of the columns, as parameters of the pro
 class MeasuredTable(FromFiles):
     """Base of these tables."""
 
-    known_inputs: bool | None = param(
+    known: bool | None = param(
         None,
         "whether constraints on inputs are known, so that what lies beyond is not played; null: in "
         "a suite they are, in stored cells they are not",
-        called="known",
         quiet=True,
     )
 
@@ -101,7 +100,7 @@ class MeasuredTable(FromFiles):
             "rows": str(data.find(self.name)),
             **ROLES[self.name],
         }
-        if self.known_inputs:
+        if self.known:
             settings["constraints"] = state_known(settings["constraints"], settings["inputs"])
         table = build(UserTable, settings)
         table.prepare(data)

@@ -94,8 +94,8 @@ class FromFiles(Problem):
         return self.played.kernel_is_known
 
     @property
-    def known(self) -> Sequence[int]:  # type: ignore[override]
-        return self.played.known
+    def known_constraints(self) -> Sequence[int]:  # type: ignore[override]
+        return self.played.known_constraints
 
     @property
     def middle(self) -> Array | None:  # type: ignore[override]

@@ -1,0 +1,122 @@
+"""Known constraints: comparisons of inputs that a class states in words, such as
+"speed * feed <= 90", so that nobody has to learn them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from types import CodeType
+
+import numpy as np
+
+from cbobench.errors import Misuse, show, unknown
+from cbobench.gp.box_actions import Box, sobol
+from cbobench.gp.kernels import Array, Mask
+from cbobench.words import list_names
+
+ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.operator, ast.unaryop, ast.Load)
+EXAMPLE = "allowed: + - * / ** of inputs and numbers on both sides of <= or >=, such as 2 * a <= b"
+
+
+SPREAD = 2**16  # points at which known constraints of a box are looked at
+
+
+@dataclass(frozen=True)
+class Known:
+    """Known constraints of some inputs.
+
+    Args:
+        texts: the comparisons.
+        inputs: names of the inputs that are numbers.
+    """
+
+    texts: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+    def __call__(self, points: Array) -> Array:
+        """Return the left side minus the right side of every comparison, so that at most 0 is
+        allowed, (..., k), at points (..., d); not finite where a division is by 0.
+
+        Raises:
+            Misuse: a text that is no comparison by <= or >=, holds anything but arithmetic, or
+                names what is no input.
+        """
+        columns = dict(zip(self.inputs, np.moveaxis(points, -1, 0), strict=True))
+        with np.errstate(all="ignore"):
+            values = [
+                eval(_compile(text, self.inputs), {"__builtins__": {}}, columns)
+                for text in self.texts
+            ]
+        return np.stack([np.broadcast_to(v, points.shape[:-1]) for v in values], axis=-1)
+
+    def keep(self, points: Array) -> Mask:
+        """Return which of some points (n, d) keep all of them.
+
+        Raises:
+            Misuse: as above; a comparison is no number at one of them, or none keeps all.
+        """
+        values = self(points)
+        for i, j in np.argwhere(~np.isfinite(values)).tolist():
+            pairs = zip(self.inputs, points[i].tolist(), strict=True)
+            point = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
+            raise Misuse(
+                f"known: {show(self.texts[j])} is no number at {point}, as where it divides by 0; "
+                "multiply by what it divides by, or take other bounds of the inputs"
+            )
+        within = np.asarray((values <= 0).all(axis=-1))
+        if not within.any():
+            raise Misuse(
+                f"known: none of {len(within):,} points keeps {list_names(self.texts)}; "
+                "change a number"
+            )
+        return within
+
+
+def limit_box(box: Box, texts: Sequence[str]) -> Box:
+    """Return a box with known constraints of its coordinates x_1, ..., x_d.
+
+    Raises:
+        Misuse: as `Known.keep`, of points spread over the box and its two corners.
+    """
+    if not texts:
+        return box
+    known = Known(tuple(texts), tuple(f"x_{i}" for i in range(1, 1 + box.d)))
+    spread = box.scale(sobol(box.d, SPREAD))
+    known.keep(np.concatenate([spread, [box.low], [box.high]]))
+    return replace(box, known=known)
+
+
+def describe_known(box: Box, texts: Sequence[str]) -> list[str]:
+    """Return in words what known constraints of a box forbid; nothing without any."""
+    if not texts:
+        return []
+    share = box.beyond(sobol(box.d, SPREAD)).mean()
+    return [f"{100 * share:.3g} % of the box lie beyond {list_names(texts)}: known, not played"]
+
+
+@cache
+def _compile(text: str, inputs: tuple[str, ...]) -> CodeType:
+    """Return code of the left side minus the right side, or of its opposite for >=."""
+    label = f"known: {show(text)}"
+    try:
+        comparison = ast.parse(text, mode="eval").body
+    except (SyntaxError, TypeError, ValueError):
+        raise Misuse(f"{label} is no comparison; {EXAMPLE}") from None
+    if not isinstance(comparison, ast.Compare) or len(comparison.ops) != 1:
+        raise Misuse(f"{label} is not one comparison; {EXAMPLE}")
+    left = comparison.left
+    right = comparison.comparators[0]
+    if not isinstance(comparison.ops[0], ast.LtE | ast.GtE):
+        raise Misuse(f"{label} does not compare by <= or >=; {EXAMPLE}")
+    for node in [*ast.walk(left), *ast.walk(right)]:
+        if not isinstance(node, ARITHMETIC):
+            raise Misuse(f"{label} holds {show(ast.unparse(node))}; {EXAMPLE}")
+        if isinstance(node, ast.Name) and node.id not in inputs:
+            raise unknown("input", node.id, inputs, location=f"{label}: ")
+    if isinstance(comparison.ops[0], ast.GtE):
+        left, right = right, left
+    difference = ast.Expression(ast.BinOp(left, ast.Sub(), right))
+    return compile(ast.fix_missing_locations(difference), text, "eval")
