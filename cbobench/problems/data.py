@@ -22,6 +22,10 @@ EDBO_PLUS = (
     "https://raw.githubusercontent.com/doyle-lab-ucla/edboplus/"
     "f5d1687e834d33c77598767c5383a919f9a58034/examples/publication/Suzuki/data/"
 )
+OLYMPUS = (
+    "https://raw.githubusercontent.com/aspuru-guzik-group/olympus/440b6b58ebfcaa2391cff7e94b570fb4fda98d68/"
+    "src/olympus/datasets/"
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,18 @@ DATA_SETS = {
         "5fa422e48772adae3fc2ba5b9dd0318d8ab0badd78ab788accc26d5df9ce183e",
         "conversion and selectivity of 352 Suzuki couplings (MIT licence)",
         EDBO_PLUS + "dataset_B1.csv",
+    ),
+    "measured-lnp3": DataSet(
+        "lnp3.csv",
+        "69e8847e30f8b8b8720884676cd20d354152b7093309d278ee9910f9924b48ba",
+        "drug loading, efficiency and size of 768 lipid nanoparticles (MIT licence)",
+        OLYMPUS + "dataset_lnp3/data.csv",
+    ),
+    "measured-redoxmers": DataSet(
+        "redoxmers.csv",
+        "89465c7710966da17296026575fd907b98cf93cfb81d3351efbf642b811abbb5",
+        "absorption, reduction potential and solvation of 1,408 redoxmers (MIT licence)",
+        OLYMPUS + "dataset_redoxmers/data.csv",
     ),
 }
 

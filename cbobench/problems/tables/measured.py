@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DATA_SETS, Site, sha256
-from cbobench.problems.tables.configurations import state_known
+from cbobench.problems.tables.configurations import objective_of, state_known
 from cbobench.problems.tables.read import read_table
 from cbobench.problems.tables.readings import Readings, ReadingsProblem, unit_grid
 from cbobench.problems.tables.table import FromFiles, UserTable
@@ -72,7 +73,35 @@ ROLES: dict[str, dict[str, Any]] = {  # of the columns, as parameters of the pro
         "constraints": {"objective_selectivity": {"at_least": 90}},
         "noise": 0.0,
     },
+    "measured-lnp3": {
+        "inputs": {
+            "drug_input": {"float": [6, 48]},
+            "solid_lipid": {"choice": ["Stearic_acid", "Compritol_888", "Glyceryl_monostearate"]},
+            "solid_lipid_input": {"float": [72, 120]},
+            "liquid_lipid_input": {"float": [0, 48]},
+            "surfactant_input": {"float": [0, 0.01]},
+        },
+        "objective": "drug_loading",
+        "constraints": {
+            "encap_efficiency": {"at_least": 0.4},
+            "particle_diameter": {"at_most": 1.0},
+        },
+        "noise": 0.0,
+    },
+    "measured-redoxmers": {
+        "inputs": {
+            name: {"choice": [f"{name.upper()}_{i}" for i in range(count)]}
+            for name, count in {"r1": 2, "r3": 8, "r4": 8, "r5": 11}.items()
+        },
+        "objective": {"minimise": "abs_lam_diff"},
+        "constraints": {"ered": {"at_most": 2.0}, "gsol": {"at_most": -0.75}},
+        "noise": 0.0,
+    },
 }
+HEADERLESS = ("measured-lnp3", "measured-redoxmers")
+"""Tables whose files begin with values: their columns are the inputs, the objective and the
+constraints, in this order.
+"""
 
 
 @dataclass(kw_only=True)
@@ -94,16 +123,21 @@ class MeasuredTable(FromFiles):
         return settings
 
     def prepare(self, data: Site) -> None:
-        # As a suite would state it, so that a user's table of this form plays alike.
-        settings = {
-            "layout": "configurations",
-            "rows": str(data.find(self.name)),
-            **ROLES[self.name],
-        }
+        roles = ROLES[self.name]
+        limits = roles["constraints"]
         if self.known:
-            settings["constraints"] = state_known(settings["constraints"], settings["inputs"])
-        table = build(UserTable, settings)
-        table.prepare(data)
+            limits = state_known(limits, roles["inputs"])
+        file = data.find(self.name)
+        with TemporaryDirectory() as folder:
+            if self.name in HEADERLESS:
+                columns = [*roles["inputs"], objective_of(roles["objective"]).column, *limits]
+                text = file.read_text()
+                file = Path(folder, file.name)
+                file.write_text(",".join(columns) + "\n" + text)
+            # As a suite would state it, so that a user's table of this form plays alike.
+            stated = roles | {"constraints": limits}
+            table = build(UserTable, {"layout": "configurations", "rows": str(file), **stated})
+            table.prepare(data)
         self.played = table.played
         self.by_name = table.by_name
 
@@ -184,6 +218,43 @@ class Suzuki(MeasuredTable):
     source = "Garrido Torres et al. (2022), dataset B1; bound ours"
     about = "352 Suzuki couplings of categories: most conversion, selectivity at least 90 % (ours)"
     stated_facts = ("n = 352, d = 24", "1", "11 of 352", "84.4")
+
+
+@PROBLEMS.register("measured-lnp3")
+@dataclass(kw_only=True)
+class LipidNanoparticles(MeasuredTable):
+    """Drug loading of lipid nanoparticles, by amounts of drug, two lipids and a surfactant, and the
+    kind of the solid lipid.
+
+    Two constraints were measured with it; their bounds are ours: an encapsulation efficiency of at
+    least 0.4, and a particle diameter of at most 1.0. No formulation was measured twice, so the
+    play is without noise. The file has the MIT licence (2020, Aspuru-Guzik group; the repository
+    aspuru-guzik-group/olympus).
+    """
+
+    source = "Hickman et al. (2023), Olympus, dataset lnp3; bounds ours"
+    about = (
+        "768 lipid nanoparticles: most drug loading, with two measured constraints (bounds ours)"
+    )
+    stated_facts = ("n = 768, d = 7", "2", "16 of 768", "0.1812557")
+
+
+@PROBLEMS.register("measured-redoxmers")
+@dataclass(kw_only=True)
+class Redoxmers(MeasuredTable):
+    """How far the absorption of a molecule for batteries is from the wanted one, by four groups.
+
+    Two constraints were computed with it; their bounds are ours: a reduction potential of at most
+    2.0, and a solvation energy of at most -0.75. Each molecule has one row, so the play is without
+    noise. The file has the MIT licence (2020, Aspuru-Guzik group; the repository
+    aspuru-guzik-group/olympus).
+    """
+
+    source = "Agarwal et al. (2021), Olympus, dataset redoxmers; bounds ours"
+    about = (
+        "1,408 redoxmers of categories: least error of absorption, two constraints (bounds ours)"
+    )
+    stated_facts = ("n = 1408, d = 29", "2", "74 of 1408", "-1.82")
 
 
 Clock = Literal["wall", "cpu"]
