@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import CodeType
+from typing import Any, cast
 
 import numpy as np
 
-from cbobench.errors import Misuse, show, unknown
+from cbobench.errors import Misuse, one_line, show, unknown
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array, Mask
 from cbobench.words import list_names
 
-ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.operator, ast.unaryop, ast.Load)
+OPERATIONS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UAdd, ast.USub)
+ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Load, *OPERATIONS)
 EXAMPLE = "allowed: + - * / ** of inputs and numbers on both sides of <= or >=, such as 2 * a <= b"
 
 
@@ -41,15 +43,18 @@ class Known:
         allowed, (..., k), at points (..., d); not finite where a division is by 0.
 
         Raises:
-            Misuse: a text that is no comparison by <= or >=, holds anything but arithmetic, or
-                names what is no input.
+            Misuse: a text that is no comparison by <= or >=, holds anything but arithmetic, names
+                what is no input, or has no value.
         """
         columns = dict(zip(self.inputs, np.moveaxis(points, -1, 0), strict=True))
-        with np.errstate(all="ignore"):
-            values = [
-                eval(_compile(text, self.inputs), {"__builtins__": {}}, columns)
-                for text in self.texts
-            ]
+        values = []
+        for text in self.texts:
+            code = _compile(text, self.inputs)
+            try:
+                with np.errstate(all="ignore"):
+                    values.append(eval(code, {"__builtins__": {}}, columns))
+            except ArithmeticError as error:
+                raise Misuse(f"known: {show(text)} has no value: {one_line(error)}") from None
         return np.stack([np.broadcast_to(v, points.shape[:-1]) for v in values], axis=-1)
 
     def keep(self, points: Array) -> Mask:
@@ -63,8 +68,8 @@ class Known:
             pairs = zip(self.inputs, points[i].tolist(), strict=True)
             point = ", ".join(f"{name} = {value:.6g}" for name, value in pairs)
             raise Misuse(
-                f"known: {show(self.texts[j])} is no number at {point}, as where it divides by 0; "
-                "multiply by what it divides by, or take other bounds of the inputs"
+                f"known: {show(self.texts[j])} is no number at {point}: it divides by 0, or takes "
+                "a root of what is negative; write it otherwise, or take other bounds of the inputs"
             )
         within = np.asarray((values <= 0).all(axis=-1))
         if not within.any():
@@ -75,12 +80,22 @@ class Known:
         return within
 
 
+def check_texts(texts: Any) -> None:
+    """Raise `Misuse` for what is no list of texts."""
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise Misuse(
+            f"known is {show(texts)}; allowed: a list of comparisons of inputs, such as "
+            '["speed * feed <= 90"]'
+        )
+
+
 def limit_box(box: Box, texts: Sequence[str]) -> Box:
     """Return a box with known constraints of its coordinates x_1, ..., x_d.
 
     Raises:
         Misuse: as `Known.keep`, of points spread over the box and its two corners.
     """
+    check_texts(texts)
     if not texts:
         return box
     known = Known(tuple(texts), tuple(f"x_{i}" for i in range(1, 1 + box.d)))
@@ -94,7 +109,7 @@ def describe_known(box: Box, texts: Sequence[str]) -> list[str]:
     if not texts:
         return []
     share = box.beyond(sobol(box.d, SPREAD)).mean()
-    return [f"{100 * share:.3g} % of the box lie beyond {list_names(texts)}: known, not played"]
+    return [f"{100 * share:.3g} % of the box lies beyond {list_names(texts)}: known, not played"]
 
 
 @cache
@@ -112,8 +127,10 @@ def _compile(text: str, inputs: tuple[str, ...]) -> CodeType:
     if not isinstance(comparison.ops[0], ast.LtE | ast.GtE):
         raise Misuse(f"{label} does not compare by <= or >=; {EXAMPLE}")
     for node in [*ast.walk(left), *ast.walk(right)]:
-        if not isinstance(node, ARITHMETIC):
-            raise Misuse(f"{label} holds {show(ast.unparse(node))}; {EXAMPLE}")
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            node.value = float(cast("float", node.value))  # powers of whole numbers take for ever
+        elif not isinstance(node, ARITHMETIC):
+            raise Misuse(f"{label} holds more than arithmetic; {EXAMPLE}")
         if isinstance(node, ast.Name) and node.id not in inputs:
             raise unknown("input", node.id, inputs, location=f"{label}: ")
     if isinstance(comparison.ops[0], ast.GtE):

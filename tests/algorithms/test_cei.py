@@ -38,7 +38,8 @@ def test_score_is_the_logarithm_of_an_expectation(best):
         np.array([[0.4, 0.3, 0.2], [0.5, 0.5, 0.1]]),
     )
     algorithm = make("cei")
-    algorithm.incumbent, algorithm.exhausted = np.array([best]), None
+    algorithm.incumbent = np.array([best])
+    algorithm.exhausted = algorithm.measured = None
     algorithm.classes = algorithm.silent = np.zeros((1, 2), dtype=bool)
     z = np.random.default_rng(0).standard_normal((200_000, 3, 3))
     feasible = (g + r * z[:, 1:] <= 0).all(axis=1)
@@ -216,7 +217,8 @@ def test_a_simulator_that_fails_beside_its_best_point_fails_seldom():
 @pytest.mark.parametrize(("failures", "best"), [(3, 1), (4, 0)])
 def test_after_many_infeasible_plays_what_a_class_hardly_allows_comes_behind(failures, best):
     algorithm = make("cei")
-    algorithm.exhausted, algorithm.incumbent = None, np.array([0.0])
+    algorithm.exhausted = algorithm.measured = None
+    algorithm.incumbent = np.array([0.0])
     algorithm.silent, algorithm.classes = np.array([[False]]), np.array([[True]])
     algorithm.failures, algorithm.told = np.array([failures]), 10
     beliefs = belief([0.1, 9.0, 9.0], [0.1] * 3, [[-1.5, -0.5, 0.5]], [[1.0] * 3])

@@ -14,7 +14,7 @@ from scipy.stats import qmc
 
 import cbobench
 from cbobench.algorithms import ALGORITHMS
-from cbobench.errors import CellFailure, Misuse
+from cbobench.errors import CellFailure
 from cbobench.gp.box_actions import design
 from cbobench.play.play import Play, PlayOptions
 from cbobench.report.load import Run
@@ -261,11 +261,9 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
     for name in ("sobol", "random"):
         index = design(GRID().actions, name, 36, [generator("a", 1)])
         assert sorted(index[:, 0]) == list(range(36))
-        with pytest.raises(
-            Misuse,
-            match="an initial design of 37 rounds, but there are 36 actions; give fewer rounds",
-        ):
-            design(GRID().actions, name, 37, [generator("a", 1)])
+        again = design(GRID().actions, name, 72, [generator("a", 1)])
+        assert sorted(again[:, 0]) == sorted([*range(36), *range(36)])
+        assert sorted(again[:36, 0]) == list(range(36))
     assert len(design(replace(BOX().actions, size=16), "sobol", 40, [generator("a", 1)])) == 40, (
         "more than candidates"
     )

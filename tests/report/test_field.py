@@ -193,15 +193,19 @@ def test_what_is_not_played_is_left_out_of_a_union(tmp_path):
 
 def test_spreads_are_those_of_the_tables(measured_data):
     from cbobench.problems.data import DATA_SETS, DataFolder
-    from cbobench.problems.tables.measured import ROLES
+    from cbobench.problems.tables.measured import HEADERLESS, ROLES
 
     kept = spreads.read_spreads()
     assert set(kept) == set(ROLES) <= set(DATA_SETS)
     for name, spread in kept.items():
-        frame = pd.read_csv(DataFolder(measured_data).find(name), keep_default_na=False)
-        objective = ROLES[name]["objective"]
+        roles = ROLES[name]
+        objective = roles["objective"]
         objective = objective["minimise"] if isinstance(objective, dict) else objective
-        means = frame.groupby([*ROLES[name]["inputs"]])[objective].mean()
+        header = [*roles["inputs"], objective, *roles["constraints"]]
+        names = header if name in HEADERLESS else None
+        file = DataFolder(measured_data).find(name)
+        frame = pd.read_csv(file, keep_default_na=False, names=names)
+        means = frame.groupby([*roles["inputs"]])[objective].mean()
         assert spread == pytest.approx(means.std(ddof=0), rel=1e-5)
 
 

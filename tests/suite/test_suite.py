@@ -99,10 +99,6 @@ WRONG = [
         ("seeds: 3", "seeds: 3\ninitial: {sobol: true}"),
         "initial: sobol is True; allowed: a whole number",
     ),
-    (
-        ("horizon: 10", "horizon: 999\ninitial: {random: 500}"),
-        "design of 500 rounds, but there are 100 actions",
-    ),
     (("seeds: 3", "seeds: 3\nshared: 5"), "shared is 5; allowed: a mapping"),
     (
         ("ckb-ucb", "ckb-ubc"),

@@ -27,6 +27,7 @@ from cbobench.problems.reference import check_formula, contradiction, describe_b
 from cbobench.problems.reference import pointwise as pointwise
 from cbobench.problems.tables.configurations import Rule, plain_rules
 from cbobench.problems.user_classes import refuse_no_constraint
+from cbobench.words import list_names
 
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
 LARGEST_GRID = 10_000
@@ -233,9 +234,12 @@ class BoxProblem(FeedbackModel):
 
     def mistake(self, formula: Formula, reference: Reference) -> str:
         """What contradicts a stated optimum; empty if nothing does (see `stated`)."""
-        if self.box.beyond(self.box.unit(np.array(reference.x))):
-            return f"at {reference.x}, which {' and '.join(self.known)} forbid"
-        return contradiction(formula, reference, self.box, self.m, self.settle, self.scaling[1][1:])
+        wrong = contradiction(
+            formula, reference, self.box, self.m, self.settle, self.scaling[1][1:]
+        )
+        if not wrong and self.box.beyond(self.box.unit(np.array(reference.x))):
+            return f"at {reference.x}, which is beyond {list_names(self.known)}"
+        return wrong
 
     @cached_property
     def box(self) -> Box:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from time import monotonic
@@ -28,7 +28,7 @@ from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays, lengthscale_of
 from cbobench.problems.instances import Generators
-from cbobench.problems.known import Known, describe_known, limit_box
+from cbobench.problems.known import Known, check_texts, describe_known, limit_box
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -36,7 +36,7 @@ from cbobench.problems.simulators.kept import (
     Store,
     succeeded,
 )
-from cbobench.problems.tables.columns import is_finite
+from cbobench.problems.tables.columns import is_finite, write_number
 from cbobench.problems.tables.configurations import (
     ABOUT,
     BOUNDS,
@@ -48,6 +48,7 @@ from cbobench.problems.tables.configurations import (
     objective_of,
     orient,
     plain_rules,
+    refuse_known,
     state_known,
 )
 from cbobench.problems.tables.inputs import InputSpace
@@ -80,7 +81,13 @@ def name_values(cls: Any) -> list[Rule]:
         raise Misuse(f"{cls.__name__} names one of objective and constraints; add {lacking}")
     if not isinstance(limits, Mapping):
         raise Misuse(f"constraints is {show(limits)}; allowed: bounds by name, such as {LIMIT}")
+    if not limits and cls.known:
+        raise Misuse(
+            f"{cls.__name__}: all its constraints are known; add one that simulate returns, such "
+            f"as {LIMIT}"
+        )
     rules = [objective_of(objective), *constraints_of(limits, "unit")]
+    refuse_known(rules, cls.input_names())
     if cls.m != len(rules) - 1:
         raise Misuse(f"{cls.__name__} says m beside its constraints; leave m out")
     return rules
@@ -186,21 +193,30 @@ class Simulator(Problem):
             cls.m = 0 if "m" in vars(cls) else sum(word in BOUNDS for word in words)
 
     @classmethod
+    def input_names(cls) -> list[str]:
+        """The names of its inputs, on a box x_1, x_2, ..."""
+        if cls.inputs is not None:
+            return [*cls.inputs]
+        return [f"x_{i}" for i in range(1, 1 + len(getattr(cls, "low", ())))]
+
+    @classmethod
     def _split_known(cls) -> None:
         """Takes constraints on inputs for comparisons that are known."""
-        inputs = cls.inputs or {}
-        if not isinstance(cls.limits, dict) or not {*cls.limits} & {*inputs}:
+        limits = cls.limits
+        inputs = cls.input_names()
+        of_inputs = {}
+        rules = []
+        # What is malformed stays, and is refused when the class is used.
+        with suppress(Misuse, TypeError, AttributeError):
+            stated = state_known(limits, inputs)
+            of_inputs = {n: b for n, b in stated.items() if n in inputs and b[KNOWN]}
+            rules = constraints_of(of_inputs, "unit") if of_inputs else []
+        if not rules:
             return
-        of_inputs = {
-            name: bounds
-            for name, bounds in state_known(cls.limits, inputs).items()
-            if name in inputs and bounds[KNOWN]
-        }
-        rules = constraints_of(of_inputs) if of_inputs else []
         signs = {1.0: "<=", -1.0: ">="}
-        texts = [f"{rule.column} {signs[rule.sign]} {rule.bound!r}" for rule in rules]
+        texts = [f"{rule.column} {signs[rule.sign]} {write_number(rule.bound)}" for rule in rules]
         cls.known = [*cls.known, *texts]
-        cls.limits = {name: b for name, b in cls.limits.items() if name not in of_inputs}
+        cls.limits = {name: b for name, b in limits.items() if name not in of_inputs}
 
     @classmethod
     def check_class(cls) -> None:
@@ -503,6 +519,7 @@ class Simulator(Problem):
     def _space(self) -> tuple[InputSpace, list[str]]:
         """These, and in words what is left out."""
         space = InputSpace.of(self.inputs, self.configurations)
+        check_texts(self.known)
         if not self.known:
             return space, []
         names = [t.name for t in space.types if t.kind != "choice"]

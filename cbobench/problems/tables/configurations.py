@@ -103,8 +103,11 @@ def constraints_of(
     for column, bounds in declarations.items():
         label = f"constraints: {show(column)}"
         if not isinstance(bounds, Mapping) or not bounds.keys() & BOUNDS:
+            stated = bounds
+            if isinstance(bounds, Mapping):
+                stated = {key: value for key, value in bounds.items() if key != KNOWN}
             raise Misuse(
-                f"{label} is {show(bounds)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} "
+                f"{label} is {show(stated)}; allowed: {{at_most: NUMBER}}, {{at_least: NUMBER}} "
                 "or both"
             )
         for key, value in bounds.items():

@@ -306,6 +306,8 @@ class UserTable(FromFiles):
             self.played = self._readings(frames, sources)
             return
         self.played = self._configurations(frames, sources, typed)
+        for line in self.played.beyond:
+            data.watcher.note(f"{sources['rows']}: {line}")
         self._tell_noiseless(self.played, sources["rows"], data)
 
     def _tell_noiseless(self, played: Configurations, source: str, data: Site) -> None:

@@ -1,0 +1,258 @@
+"""Known constraints: of inputs of tables and simulators, and comparisons on a box."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cbobench import BoxProblem, Reference, Simulator, params
+from cbobench.algorithms import ALGORITHMS
+from cbobench.errors import CellFailure, Misuse
+from cbobench.gp.box_actions import Box, design
+from cbobench.play.play import Play, PlayOptions
+from cbobench.problems.data import Site
+from cbobench.problems.known import Known, limit_box
+from cbobench.problems.tables.table import UserTable
+
+ROWS = {"a": np.repeat(np.arange(1, 9), 3), "f": np.repeat(np.arange(1.0, 9.0), 3)}
+ROWS["f"] = ROWS["f"] + np.tile([-0.2, 0.0, 0.2], 8)
+
+
+@dataclass(kw_only=True)
+class Cut(BoxProblem):
+    """A learned disc, cut by a known line; the best point is on both."""
+
+    source = "made up"
+    about = "made up"
+    low = (0.0, 0.0)
+    high = (2.0, 1.0)
+    known = ("x_1 + 2 * x_2 <= 2",)
+    reference = Reference(x=(1.0, 0.5), f=1.5, slater=0.5, share=0.5, how="by hand")
+
+    def formula(self, x):
+        return np.stack([x[..., 0] + x[..., 1], x[..., 0] ** 2 - 1], axis=-1)
+
+
+@dataclass(kw_only=True)
+class Mill(Simulator):
+    """Typed inputs, a known product, and a known bound of an input."""
+
+    source = "made up"
+    about = "made up"
+    inputs: ClassVar = {"speed": {"int": [1, 20]}, "feed": {"int": [1, 20]}}
+    objective: ClassVar = {"maximise": "rate"}
+    constraints: ClassVar = {"heat": {"at_most": 50}, "feed": {"at_most": 15}}
+    known = ("speed * feed <= 90",)
+    noisy = False
+
+    def simulate(self, x, gen):
+        assert x["speed"] * x["feed"] <= 90
+        assert x["feed"] <= 15
+        return {"rate": x["speed"] + x["feed"], "heat": x["speed"] ** 2}
+
+
+def play(problem, name, seeds=2, horizon=9):
+    algorithm = params.build(ALGORITHMS.get(name), {})
+    algorithm.check(problem)
+    options = PlayOptions(initial={"sobol": 3}, recommend_after=(5,))
+    result = Play(problem, "p", algorithm, name, range(seeds), horizon, options)
+    return np.concatenate([chunk.actions for chunk in result]), result
+
+
+def make_table(tmp_path, bound, **words):
+    pd.DataFrame(ROWS).to_csv(tmp_path / "t.csv", index=False)
+    settings = {
+        "layout": "configurations",
+        "rows": str(tmp_path / "t.csv"),
+        "inputs": {"a": {"int": [1, 8]}},
+        "objective": "f",
+        "constraints": {"a": {"at_most": bound, **words}},
+    }
+    resolved = params.resolve(UserTable, settings)
+    task = params.build(UserTable, UserTable.complete(resolved))
+    task.prepare(Site())
+    return task
+
+
+@pytest.mark.parametrize("words", [{}, {"known": False}])
+@pytest.mark.parametrize("bound", [4, 4.5])
+@pytest.mark.parametrize("name", ["cei", "nei", "scbo", "furbo", "ckb-ucb"])
+def test_a_bound_that_rows_meet_is_one_between_two_rows(name, bound, words, tmp_path):
+    task = make_table(tmp_path, bound, **words)
+    actions, result = play(task, name, seeds=4, horizon=30)
+    recommended, _ = result.recommendations.last
+    assert recommended.tolist() == [3] * 4
+    assert words or actions.max() == 3
+
+
+def test_what_is_known_is_cut_noted_and_not_told(tmp_path):
+    task = make_table(tmp_path, 4)
+    assert task.actions.n == 4
+    assert task.constraints == 1
+    assert task.learned.tolist() == [0]
+    assert "4 of 8 configurations lie beyond a at most 4: known, not played" in task.note()
+    learned = make_table(tmp_path, 4, known=False)
+    assert (learned.actions.n, learned.learned.tolist()) == (8, [0, 1])
+    assert "beyond" not in learned.note()
+    with pytest.raises(Misuse, match=r"is left \(8 of 8 .* lie beyond a at most 0"):
+        make_table(tmp_path, 0)
+
+
+def test_stored_parameters_without_the_word_are_learned():
+    stored = {"inputs": ["a", "b"], "constraints": {"a": {"at_most": 1}, "f": {"at_most": 2}}}
+    completed = UserTable.complete(stored)
+    assert completed["constraints"]["a"] == {"known": True, "at_most": 1}
+    assert completed["constraints"]["f"] == {"at_most": 2}
+
+
+def test_only_an_input_can_be_known(tmp_path):
+    pd.DataFrame({**ROWS, "g": ROWS["f"]}).to_csv(tmp_path / "t.csv", index=False)
+    settings = {
+        "layout": "configurations",
+        "rows": str(tmp_path / "t.csv"),
+        "inputs": ["a"],
+        "objective": "f",
+        "constraints": {"g": {"at_most": 3, "known": True}},
+    }
+    with pytest.raises(Misuse, match="'g': known is true, but it is no input"):
+        params.build(UserTable, settings).prepare(Site())
+    settings["constraints"]["g"]["known"] = "yes"
+    with pytest.raises(Misuse, match="known is 'yes'; allowed: true, false"):
+        params.build(UserTable, settings).prepare(Site())
+
+
+def test_levels_are_modelled_in_the_middle_and_equal_repeats_are_exact(tmp_path):
+    task = make_table(tmp_path, 4, known=False)
+    unit = np.arange(1.0, 9.0).std()
+    np.testing.assert_allclose(task.middle, [0.5 / unit])
+    np.testing.assert_allclose(make_table(tmp_path, 4.5, known=False).middle, [0.0], atol=1e-12)
+    _, noise = task.played._facts
+    assert noise[0] > 0
+    assert noise[1] == 0
+
+
+@pytest.mark.parametrize("name", ["cei", "nei", "scbo", "furbo", "ckb-ucb", "ckb-ts", "admmbo"])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_ours_stay_inside_on_a_box(name, noise):
+    task = params.build(Cut, {"noise_f": noise, "noise_g": noise})
+    task.prepare(Site())
+    actions, result = play(task, name)
+    recommended, _ = result.recommendations.last
+    for points in (actions, recommended):
+        assert (points[..., 0] + 2 * points[..., 1] <= 2).all()
+
+
+@pytest.mark.parametrize("name", ["random", "sobol"])
+def test_who_knows_no_constraint_is_asked_again_at_no_cost_of_a_round(name):
+    task = params.build(Cut, {})
+    task.prepare(Site())
+    actions, _ = play(task, name)
+    assert actions.shape[:2] == (9, 2)
+    assert (actions @ [1, 2] <= 2).all()
+
+
+def test_who_insists_is_refused_in_a_line():
+    task = params.build(Cut, {})
+    task.prepare(Site())
+    with pytest.raises(CellFailure, match="100 points in a row lie beyond a known constraint"):
+        play(task, "cobyqa", horizon=40)
+    with pytest.raises(CellFailure, match="beyond a known constraint, which this method does not"):
+        play(task, "bandit-oco", horizon=40)
+
+
+def test_a_simulator_is_asked_for_what_is_allowed_alone():
+    task = params.build(Mill, {})
+    task.prepare(Site())
+    assert task.m == task.constraints == 1
+    assert task.identity() == {"known": ["speed * feed <= 90", "feed <= 15"]}
+    assert len(task.space.configurations) == sum(
+        s * f <= 90 for s in range(1, 21) for f in range(1, 16)
+    )
+    assert "400 configurations lie beyond speed * feed <= 90, feed <= 15: known" in task.note()
+    play(task, "cei")
+
+
+def test_a_stated_optimum_keeps_known_constraints():
+    wrong = type(
+        "Wrong",
+        (Cut,),
+        {"reference": Reference(x=(1.0, 1.0), f=2.0, slater=0.5, share=0.5, how="by hand")},
+    )
+    with pytest.raises(Misuse, match=r"is beyond x_1 \+ 2 \* x_2 <= 2"):
+        params.build(wrong, {}).prepare(Site())
+
+
+def test_designs_and_candidates_lie_inside():
+    box = limit_box(Box(np.zeros(2), np.ones(2)), ["x_1 * x_2 <= 0.1"])
+    assert box.mesh is None
+    assert len(box.candidates) == 1024
+    generators = [np.random.default_rng(0), np.random.default_rng(1)]
+    for points in (
+        box.candidates,
+        *design(box, "sobol", 9, generators),
+        *design(box, "random", 9, generators),
+    ):
+        assert (points[..., 0] * points[..., 1] <= 0.1).all()
+    pulled = box.pull_inside(np.array([[1.0, 1.0], [0.1, 0.1]]), np.zeros((2, 2)))
+    np.testing.assert_allclose(pulled, [[0.1**0.5] * 2, [0.1, 0.1]])
+    assert (pickle.loads(pickle.dumps(box)).candidates == box.candidates).all()  # noqa: S301
+
+
+def test_comparisons_are_arithmetic():
+    points = np.array([[1.0, 2.0], [3.0, 4.0]])
+    values = Known(("2 * a - b**2 <= 1", "a >= b / 2"), ("a", "b"))(points)
+    np.testing.assert_array_equal(values, [[-3, 0], [-11, -1]])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("spead <= 1", "unknown input 'spead'; did you mean 'speed'"),
+        ("speed", "is not one comparison"),
+        ("1 <= speed <= 2", "is not one comparison"),
+        ("speed < 2", "does not compare by <= or >="),
+        ("speed <=", "is no comparison"),
+        ("abs(speed) <= 1", "holds more than arithmetic"),
+        ("speed.real <= 1", "holds more than arithmetic"),
+        ("speed // 2 <= 1", "holds more than arithmetic"),
+        ("speed <= '1'", "holds more than arithmetic"),
+        ("1 / (speed - 1) <= 1", "no number at speed = 1, feed = 1: it divides by 0"),
+        ("(1 - speed) ** 0.5 <= 1", "no number at speed = 2, feed = 1"),
+        ("9 ** 9 ** 9 ** 9 <= speed", "has no value: OverflowError"),
+        ("speed <= 0", "none of 400 points keeps speed <= 0"),
+    ],
+)
+def test_other_comparisons_are_refused_in_a_line(text, complaint):
+    wrong = type("Wrong", (Mill,), {"known": [text]})
+    with pytest.raises(Misuse, match=complaint) as refused:
+        params.build(wrong, {})
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("known", [True, "speed <= 2", [1], {"speed": 2}])
+def test_known_is_a_list_of_texts(known):
+    for base in (Mill, Cut):
+        wrong = type("Wrong", (base,), {"known": known})
+        with pytest.raises(Misuse, match="allowed: a list of comparisons of inputs"):
+            params.build(wrong, {}).prepare(Site())
+
+
+def test_constraints_of_a_simulator_are_known_on_inputs_alone():
+    wrong = {"heat": {"at_most": 50, "known": True}}
+    with pytest.raises(Misuse, match="'heat': known is true, but it is no input"):
+        params.build(type("Wrong", (Mill,), {"constraints": wrong}), {})
+    with pytest.raises(Misuse, match="all its constraints are known; add one that simulate"):
+        params.build(type("Wrong", (Mill,), {"constraints": {"feed": {"at_most": 15}}}), {})
+    wrong = {"heat": {"at_most": 50}, "feed": {"at_most": 15, "known": "no"}}
+    with pytest.raises(Misuse, match="'feed': known is 'no'; allowed: true, false"):
+        params.build(type("Wrong", (Mill,), {"constraints": wrong}), {})
+    limits = {"heat": {"at_most": 50}, "x_2": {"at_least": 0.5}}
+    members = {"inputs": None, "low": (0.0, 0.0), "high": (1.0, 1.0), "constraints": limits}
+    on_box = params.build(type("OnBox", (Mill,), {**members, "known": ()}), {})
+    assert on_box.known == ["x_2 >= 0.5"]
+    assert (on_box.box.candidates[:, 1] >= 0.5).all()
