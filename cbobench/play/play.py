@@ -71,15 +71,12 @@ class PlayOptions:
         parallel: evaluations under way at once: {"points": 4, "as": "asynchronous"}, or "batch"
             (see `UnderWay`).
         instances: of the seeds (see `draw_instances`), if they are drawn already.
-        history: actions, (S,) or (S, d), of the rounds after the initial design that the algorithm
-            does not choose either.
     """
 
     recommend_after: Iterable[int] = ()
     initial: Mapping[Any, Any] | None = None
     parallel: Mapping[str, Any] | None = None
     instances: Drawn | None = None
-    history: Sequence[Actions] = ()
 
 
 class Play:
@@ -149,8 +146,6 @@ class Play:
         given = [*self.initial, *(played for played, _ in self.past)]
         if given and isinstance(problem.actions, Box):
             self.setting = replace(self.setting, design=np.stack(given, axis=1))
-        # Given rounds follow once the setting is made: they are no design that methods know.
-        self.initial += options.history
 
         self.metrics = Recorder(self.instances, horizon)
         asked_after = {*options.recommend_after, horizon}
@@ -206,8 +201,7 @@ class Play:
             raise
 
         record.check_finite()
-        # a program that nobody waits for takes its time along
-        spent = max(0.0, read_cpu_seconds() - started)
+        spent = read_cpu_seconds() - started
         if record.has_duals:
             positive = (record.duals > 0).any(axis=2).sum(axis=0)
             self.dual_rounds = positive if self.dual_rounds is None else self.dual_rounds + positive
