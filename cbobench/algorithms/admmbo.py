@@ -221,6 +221,8 @@ class ADMMBO(ModelledRun):
         Args:
             before: z of the last iteration, (m, d).
         """
+        if not len(self.z):  # there are no constraints that x has to agree with
+            return False
         primal = self.x - self.z
         rho = self.penalty
         root = np.sqrt(len(self.x))

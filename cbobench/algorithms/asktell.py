@@ -227,7 +227,7 @@ class AskTell(OneRun):
     def _is_forbidden(self, action: Any) -> bool:
         """Return whether a known constraint of a box forbids an action."""
         actions = self.setting.actions
-        return isinstance(actions, Box) and bool(actions.beyond(actions.unit(action)))
+        return isinstance(actions, Box) and bool(actions.forbids(action))
 
     def tell_one(self, t: int, action: Any, f: float, g: Array) -> None:
         point = self.proposals.pop(t)

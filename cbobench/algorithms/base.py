@@ -121,8 +121,9 @@ class Setting:
 
     @property
     def exact(self) -> Mask:
-        """Which functions are observed without noise, (S, 1 + m)."""
-        return np.asarray((self.noise == 0) & (not self.fails_by_chance))
+        """Which functions are observed without noise, and stay as they are, (S, 1 + m)."""
+        is_lasting = not self.fails_by_chance and not self.changes
+        return np.asarray((self.noise == 0) & is_lasting)
 
     @property
     def finite(self) -> Finite:

@@ -15,12 +15,14 @@ from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.algorithms.base import Algorithm, Setting
 from cbobench.algorithms.optimistic import OptimisticReward
 from cbobench.gp.beliefs import Belief, Explore, Thompson
-from cbobench.gp.box_actions import SPARE, Box, scrambled_sobol
+from cbobench.gp.box_actions import Box, scrambled_sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.params import state
 from cbobench.problems.base import Actions, Drawn, Problem
 from cbobench.rng import Draws, uniform
+
+TRIES = 64  # points drawn in a round, where known constraints forbid some
 
 
 @ALGORITHMS.register("oracle")
@@ -71,7 +73,7 @@ class Random(Algorithm):
         actions = setting.actions
         shape: tuple[int, ...] = (actions.d,) if isinstance(actions, Box) else ()
         if isinstance(actions, Box) and actions.known is not None:
-            shape = (SPARE, *shape)
+            shape = (TRIES, *shape)
         self.draws = Draws(setting.streams.role("actions"), uniform, shape)
 
     def ask(self, t: int) -> Actions:

@@ -30,7 +30,9 @@ POINTS = 1024  # points at which norms are computed
 # Share of the prior variance; SE, lengthscale 0.2: 0.02 in four dimensions, 0.82 in seven; 0.05:
 # 0.99 in four.
 UNKNOWN = 0.9
-SPARE = 64  # points per point that is wanted, where known constraints forbid some
+# Where known constraints forbid points: batches that are drawn at most, and points of a spread.
+MOST_BATCHES = 1000
+MOST_SPREAD = 2**18
 BISECTIONS = 40
 
 
@@ -81,9 +83,11 @@ class Box:
         size, d), the same for all seeds.
         """
         points = sobol(self.d, self.size)
-        if self.known is None:
-            return points
-        return self.keep(sobol(self.d, SPARE * self.size))[: self.size]
+        kept = self.keep(points)
+        while len(kept) < min(self.size, len(points)) and len(points) < MOST_SPREAD:
+            points = sobol(self.d, 2 * len(points))
+            kept = self.keep(points)
+        return kept[: self.size]
 
     @cached_property
     def candidates(self) -> Array:
@@ -99,11 +103,15 @@ class Box:
             return float(self.size ** (-1 / self.d))
         return self.mesh.spacing
 
+    def forbids(self, points: Array) -> Mask:
+        """Return which points of the box (..., d) a known constraint forbids, (...)."""
+        if self.known is None:
+            return np.zeros(points.shape[:-1], dtype=bool)
+        return np.asarray(~(self.known(points) <= 0).all(axis=-1))
+
     def beyond(self, units: Array) -> Mask:
         """Return which points of the unit cube (..., d) a known constraint forbids, (...)."""
-        if self.known is None:
-            return np.zeros(units.shape[:-1], dtype=bool)
-        return np.asarray(~(self.known(self.scale(units)) <= 0).all(axis=-1))
+        return self.forbids(self.scale(units))
 
     @cached_property
     def wall_units(self) -> Array:
@@ -241,16 +249,33 @@ def _draw_design(
 ) -> Actions:
     if isinstance(actions, Finite) and (name == "random" or actions.points is None):
         return np.resize(generator.permutation(actions.n), count)
-    is_cut = isinstance(actions, Box) and actions.known is not None
-    drawn = SPARE * count if is_cut else count
-    if name == "random":
-        unit = generator.random((drawn, actions.d))
-    else:  # in whole powers of two, as which the sequence is balanced
-        unit = scrambled_sobol(actions.d, generator).random_base2(int(np.ceil(np.log2(drawn))))
+    sequence = scrambled_sobol(actions.d, generator) if name == "sobol" else None
+
+    def draw(size: int) -> Array:
+        if sequence is None:
+            return generator.random((size, actions.d))
+        return np.asarray(sequence.random(size))
+
+    if isinstance(actions, Box) and actions.known is not None:
+        return actions.scale(draw_allowed(actions, draw, count))
+    # In whole powers of two, as which the sequence is balanced.
+    size = count if sequence is None else 1 << int(np.ceil(np.log2(count)))
+    unit = draw(size)[:count]
     if isinstance(actions, Box):
-        allowed = actions.keep(unit)
-        return actions.scale(allowed if len(allowed) >= count else actions.scattered)[:count]
-    return nearest(actions.units, unit[:count])
+        return actions.scale(unit)
+    return nearest(actions.units, unit)
+
+
+def draw_allowed(box: Box, draw: Callable[[int], Array], count: int) -> Array:
+    """Return the first `count` points of the cube that known constraints allow, (count, d), of
+    draws (size, d); candidates follow where few are.
+    """
+    kept = np.empty((0, box.d))
+    for _ in range(MOST_BATCHES):
+        kept = np.concatenate([kept, box.keep(draw(1 << int(np.ceil(np.log2(count)))))])
+        if len(kept) >= count:
+            return kept[:count]
+    return np.resize(np.concatenate([kept, box.scattered]), (count, box.d))
 
 
 def nearest(points: Array, targets: Array) -> Indices:

@@ -21,7 +21,7 @@ import numpy as np
 
 from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
-from cbobench.gp.box_actions import SPARE, ActionSet, Box
+from cbobench.gp.box_actions import ActionSet, Box, draw_allowed
 from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.interface import Moments, Posterior
@@ -262,8 +262,7 @@ class RunData:
         """
         box = self.cube.box
         if box is not None and box.known is not None:
-            inside = box.keep(generator.random((SPARE * count, box.d)))
-            return inside[:count] if len(inside) else box.scattered[:count]
+            return draw_allowed(box, lambda size: generator.random((size, box.d)), count)
         if self.cube.units is None:
             return generator.random((count, self.cube.d))
         n = len(self.cube.units)

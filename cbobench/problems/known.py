@@ -24,6 +24,7 @@ EXAMPLE = "allowed: + - * / ** of inputs and numbers on both sides of <= or >=, 
 
 
 SPREAD = 2**16  # points at which known constraints of a box are looked at
+FEWEST = 16  # of these that must be left
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,19 @@ class Known:
     Args:
         texts: the comparisons.
         inputs: names of the inputs that are numbers.
+        bounds: (input, sign, bound) of constraints on one input, sign · (value - bound) <= 0.
     """
 
     texts: tuple[str, ...]
     inputs: tuple[str, ...]
+    bounds: tuple[tuple[str, float, float], ...] = ()
+
+    @property
+    def requirements(self) -> list[str]:
+        """What they ask for."""
+        sides = {1.0: "at most", -1.0: "at least"}
+        of_inputs = (f"{name} {sides[sign]} {bound:g}" for name, sign, bound in self.bounds)
+        return [*self.texts, *of_inputs]
 
     def __call__(self, points: Array) -> Array:
         """Return the left side minus the right side of every comparison, so that at most 0 is
@@ -49,12 +59,13 @@ class Known:
         columns = dict(zip(self.inputs, np.moveaxis(points, -1, 0), strict=True))
         values = []
         for text in self.texts:
-            code = _compile(text, self.inputs)
+            code = _compile(text.strip(), self.inputs)
             try:
                 with np.errstate(all="ignore"):
                     values.append(eval(code, {"__builtins__": {}}, columns))
             except ArithmeticError as error:
                 raise Misuse(f"known: {show(text)} has no value: {one_line(error)}") from None
+        values += [sign * (columns[name] - bound) for name, sign, bound in self.bounds]
         return np.stack([np.broadcast_to(v, points.shape[:-1]) for v in values], axis=-1)
 
     def keep(self, points: Array) -> Mask:
@@ -74,42 +85,59 @@ class Known:
         within = np.asarray((values <= 0).all(axis=-1))
         if not within.any():
             raise Misuse(
-                f"known: none of {len(within):,} points keeps {list_names(self.texts)}; "
+                f"known: none of {len(within):,} points keeps {list_names(self.requirements)}; "
                 "change a number"
             )
         return within
 
 
-def check_texts(texts: Any) -> None:
-    """Raise `Misuse` for what is no list of texts."""
+def make_known(
+    texts: Any, inputs: Sequence[str], bounds: Sequence[tuple[str, float, float]] = ()
+) -> Known | None:
+    """Return the known constraints of some inputs that are numbers; None if there are none.
+
+    Raises:
+        Misuse: the texts are no list of texts, or a bound is of another input.
+    """
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise Misuse(
             f"known is {show(texts)}; allowed: a list of comparisons of inputs, such as "
             '["speed * feed <= 90"]'
         )
+    for name, _, _ in bounds:
+        if name not in inputs:
+            raise Misuse(f"constraints: {show(name)} is a choice, which has no bound; leave it out")
+    if not texts and not bounds:
+        return None
+    return Known(tuple(texts), tuple(inputs), tuple(bounds))
 
 
-def limit_box(box: Box, texts: Sequence[str]) -> Box:
+def limit_box(box: Box, known: Known | None) -> Box:
     """Return a box with known constraints of its coordinates x_1, ..., x_d.
 
     Raises:
-        Misuse: as `Known.keep`, of points spread over the box and its two corners.
+        Misuse: as `Known.keep`, of points spread over the box and its two corners; or hardly any
+            point is left.
     """
-    check_texts(texts)
-    if not texts:
+    if known is None:
         return box
-    known = Known(tuple(texts), tuple(f"x_{i}" for i in range(1, 1 + box.d)))
     spread = box.scale(sobol(box.d, SPREAD))
-    known.keep(np.concatenate([spread, [box.low], [box.high]]))
+    left = int(known.keep(np.concatenate([spread, [box.low], [box.high]]))[:SPREAD].sum())
+    if left < FEWEST:
+        raise Misuse(
+            f"known: {left} of {SPREAD:,} points keep {list_names(known.requirements)}; it must be "
+            f"at least {FEWEST}: take a box that is nearer to what they allow"
+        )
     return replace(box, known=known)
 
 
-def describe_known(box: Box, texts: Sequence[str]) -> list[str]:
+def describe_known(box: Box) -> list[str]:
     """Return in words what known constraints of a box forbid; nothing without any."""
-    if not texts:
+    if box.known is None:
         return []
     share = box.beyond(sobol(box.d, SPREAD)).mean()
-    return [f"{100 * share:.3g} % of the box lies beyond {list_names(texts)}: known, not played"]
+    wording = list_names(cast("Known", box.known).requirements)
+    return [f"{100 * share:.3g} % of the box lies beyond {wording}: known, not played"]
 
 
 @cache

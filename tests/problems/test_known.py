@@ -16,7 +16,8 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box_actions import Box, design
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.data import Site
-from cbobench.problems.known import Known, limit_box
+from cbobench.problems.known import Known, limit_box, make_known
+from cbobench.problems.tables.past import take_past
 from cbobench.problems.tables.table import UserTable
 
 ROWS = {"a": np.repeat(np.arange(1, 9), 3), "f": np.repeat(np.arange(1.0, 9.0), 3)}
@@ -168,12 +169,13 @@ def test_who_insists_is_refused_in_a_line():
 def test_a_simulator_is_asked_for_what_is_allowed_alone():
     task = params.build(Mill, {})
     task.prepare(Site())
-    assert task.m == task.constraints == 1
-    assert task.identity() == {"known": ["speed * feed <= 90", "feed <= 15"]}
+    assert task.m == task.constraints == 2
+    assert task.learned.tolist() == [0, 1]
+    assert task.identity() == {"known": ["speed * feed <= 90", "feed at most 15"]}
     assert len(task.space.configurations) == sum(
         s * f <= 90 for s in range(1, 21) for f in range(1, 16)
     )
-    assert "400 configurations lie beyond speed * feed <= 90, feed <= 15: known" in task.note()
+    assert "400 configurations lie beyond speed * feed <= 90, feed at most 15: known" in task.note()
     play(task, "cei")
 
 
@@ -188,7 +190,7 @@ def test_a_stated_optimum_keeps_known_constraints():
 
 
 def test_designs_and_candidates_lie_inside():
-    box = limit_box(Box(np.zeros(2), np.ones(2)), ["x_1 * x_2 <= 0.1"])
+    box = limit_box(Box(np.zeros(2), np.ones(2)), make_known(["x_1 * x_2 <= 0.1"], ["x_1", "x_2"]))
     assert box.mesh is None
     assert len(box.candidates) == 1024
     generators = [np.random.default_rng(0), np.random.default_rng(1)]
@@ -246,13 +248,91 @@ def test_constraints_of_a_simulator_are_known_on_inputs_alone():
     wrong = {"heat": {"at_most": 50, "known": True}}
     with pytest.raises(Misuse, match="'heat': known is true, but it is no input"):
         params.build(type("Wrong", (Mill,), {"constraints": wrong}), {})
-    with pytest.raises(Misuse, match="all its constraints are known; add one that simulate"):
-        params.build(type("Wrong", (Mill,), {"constraints": {"feed": {"at_most": 15}}}), {})
     wrong = {"heat": {"at_most": 50}, "feed": {"at_most": 15, "known": "no"}}
     with pytest.raises(Misuse, match="'feed': known is 'no'; allowed: true, false"):
         params.build(type("Wrong", (Mill,), {"constraints": wrong}), {})
+    with pytest.raises(Misuse, match="constraints: 'heat' is 5; allowed"):
+        params.build(type("Wrong", (Mill,), {"constraints": {"heat": 5}}), {})
+    inputs = {**Mill.inputs, "tool": {"choice": ["a", "b"]}}
+    limits = {"heat": {"at_most": 50}, "tool": {"at_most": 1}}
+    with pytest.raises(Misuse, match="constraints: 'tool' is a choice, which has no bound"):
+        params.build(type("Wrong", (Mill,), {"constraints": limits, "inputs": inputs}), {})
+
+
+def test_bounds_of_coordinates_and_of_whole_subclasses():
     limits = {"heat": {"at_most": 50}, "x_2": {"at_least": 0.5}}
     members = {"inputs": None, "low": (0.0, 0.0), "high": (1.0, 1.0), "constraints": limits}
     on_box = params.build(type("OnBox", (Mill,), {**members, "known": ()}), {})
-    assert on_box.known == ["x_2 >= 0.5"]
     assert (on_box.box.candidates[:, 1] >= 0.5).all()
+    # A class that states its constraints anew has no others; names need not be words of Python.
+    inputs = {"b-a": {"int": [1, 9]}, "b": {"int": [1, 9]}, "a": {"int": [1, 9]}}
+    limits = {"heat": {"at_most": 50}, "b-a": {"at_most": 3}}
+    named = {"inputs": inputs, "constraints": limits, "known": ()}
+    parent = type("Named", (Mill,), named)
+    assert len(params.build(parent, {}).space.configurations) == 243
+    child = type("Child", (parent,), {"constraints": {"heat": {"at_most": 50}}})
+    assert len(params.build(child, {}).space.configurations) == 729
+
+
+def test_only_known_constraints_leave_f_to_learn():
+    class Free(Mill):
+        constraints: ClassVar = {"feed": {"at_most": 15}}
+
+        def simulate(self, x, gen):
+            return {"rate": x["speed"] - x["feed"]}
+
+    task = params.build(Free, {})
+    task.prepare(Site())
+    assert task.learned.tolist() == [0]
+    _, result = play(task, "cei")
+    assert result.metrics.final["violations"].tolist() == [0, 0]
+
+
+def test_what_is_beyond_is_refused_wherever_it_is_stated(tmp_path):
+    beyond = {"low": (0.0, 0.0), "high": (1.0, 1.0), "inputs": None, "known": ("x_1 <= 0.5",)}
+    wrong = type(
+        "Wrong",
+        (Mill,),
+        {**beyond, "constraints": {"heat": {"at_most": 5}}, "best_known": (0.7, 0.1)},
+    )
+    with pytest.raises(Misuse, match="best_known is .* beyond what is known"):
+        params.build(wrong, {})
+    task = params.build(Cut, {})
+    task.prepare(Site())
+    past = {"columns": ["x_1", "x_2", "f", "g_1"], "rows": [["0.9", "0.95", "1.85", "-0.19"]]}
+    with pytest.raises(Misuse, match="no action of the problem, .* and has known constraints"):
+        take_past(task, past)
+    past["rows"] = [["0.9", "0.5", "1.4", "-0.19"]]
+    assert take_past(task, past)[0].tolist() == [[0.9, 0.5]]
+
+
+def test_past_measurements_of_a_table_hold_inputs_with_bounds(tmp_path):
+    task = make_table(tmp_path, 4, known=False)
+    past = {"columns": ["a", "f"], "rows": [["2", "1.9"], ["6", "6.1"]]}
+    actions, values = take_past(task, past)
+    assert actions.tolist() == [1, 5]
+    assert (values[:, 1] > 0).tolist() == [False, True]
+
+
+def test_hardly_any_point_left():
+    box = Box(np.zeros(2), np.ones(2), size=16)
+    for text in ("x_1 <= 0", "x_1 + x_2 <= 0.01"):
+        with pytest.raises(Misuse, match="points keep|none of"):
+            limit_box(box, make_known([text], ["x_1", "x_2"]))
+    small = limit_box(box, make_known(["x_1 + x_2 <= 0.05"], ["x_1", "x_2"]))
+    assert len(small.candidates) == 16
+    generators = [np.random.default_rng(seed) for seed in range(4)]
+    together = design(small, "sobol", 20, generators)
+    alone = design(small, "sobol", 20, [np.random.default_rng(2)])
+    np.testing.assert_array_equal(together[:, 2], alone[:, 0])
+
+
+def test_functions_that_move_are_not_known_where_they_were_played():
+    from cbobench.problems import PROBLEMS
+
+    words = {"noise_f": 0.05, "noise_g": 0.0, "grid": 16, "first_change": 6, "second_change": 12}
+    task = params.build(PROBLEMS.get("feasible-pocket-drift"), words)
+    task.prepare(Site())
+    _, result = play(task, "ckb-restart", horizon=14)
+    assert result.algorithm.measured is None
+    assert not result.setting.exact.any()

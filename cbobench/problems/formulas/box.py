@@ -21,7 +21,7 @@ from cbobench.problems.channels import FeedbackModel, candidates_of, lengthscale
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import Generators, Settle, settled_formula
-from cbobench.problems.known import describe_known, limit_box
+from cbobench.problems.known import describe_known, limit_box, make_known
 from cbobench.problems.reference import Reference as Reference
 from cbobench.problems.reference import check_formula, contradiction, describe_beaten
 from cbobench.problems.reference import pointwise as pointwise
@@ -237,7 +237,7 @@ class BoxProblem(FeedbackModel):
         wrong = contradiction(
             formula, reference, self.box, self.m, self.settle, self.scaling[1][1:]
         )
-        if not wrong and self.box.beyond(self.box.unit(np.array(reference.x))):
+        if not wrong and self.box.forbids(np.array(reference.x)):
             return f"at {reference.x}, which is beyond {list_names(self.known)}"
         return wrong
 
@@ -251,7 +251,7 @@ class BoxProblem(FeedbackModel):
                 self.lengthscale,
                 self.candidates,
             ),
-            self.known,
+            make_known(self.known, [f"x_{i}" for i in range(1, 1 + len(self.low))]),
         )
 
     @cached_property
@@ -262,7 +262,7 @@ class BoxProblem(FeedbackModel):
             *[np.linspace(a, b, self.grid) for a, b in zip(self.low, self.high, strict=True)]
         )
         points = np.stack([axis.ravel() for axis in axes], axis=1)
-        return finite(points[~self.box.beyond(self.box.unit(points))], self.box)
+        return finite(points[~self.box.forbids(points)], self.box)
 
     def describe_inputs(self) -> Inputs | None:
         actions = self.actions
@@ -282,7 +282,7 @@ class BoxProblem(FeedbackModel):
         return (plain_rules(self.m), *self.scaling)
 
     def note(self) -> str:
-        parts = describe_known(self.box, self.known)
+        parts = describe_known(self.box)
         if self.scaled:
             parts.append(
                 "f counts from its mean; f and every g_j are in standard deviations over the box"
@@ -322,7 +322,10 @@ class BoxProblem(FeedbackModel):
             values = formula(self.actions.points).T
             return self.repeat(values, self.box.norm(formula), noise, self.seed_size, generators)
         replicates = len(generators)
-        sample = formula(self.box.scale(self.box.keep(sobol(self.box.d, SAMPLE))))
+        units = sobol(self.box.d, SAMPLE)
+        if self.box.known is not None:
+            units = np.concatenate([self.box.keep(units), self.box.scattered])
+        sample = formula(self.box.scale(units))
         shift, divisor = self.scaling
         # In scaled units the margin is known up to the constraints' divisors; a sample gives a
         # lower bound too.

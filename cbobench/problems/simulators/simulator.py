@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from time import monotonic
@@ -28,7 +28,7 @@ from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays, lengthscale_of
 from cbobench.problems.instances import Generators
-from cbobench.problems.known import Known, check_texts, describe_known, limit_box
+from cbobench.problems.known import describe_known, limit_box, make_known
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -36,11 +36,10 @@ from cbobench.problems.simulators.kept import (
     Store,
     succeeded,
 )
-from cbobench.problems.tables.columns import is_finite, write_number
+from cbobench.problems.tables.columns import is_finite
 from cbobench.problems.tables.configurations import (
     ABOUT,
     BOUNDS,
-    KNOWN,
     FailureRule,
     Rule,
     constraints_of,
@@ -81,13 +80,9 @@ def name_values(cls: Any) -> list[Rule]:
         raise Misuse(f"{cls.__name__} names one of objective and constraints; add {lacking}")
     if not isinstance(limits, Mapping):
         raise Misuse(f"constraints is {show(limits)}; allowed: bounds by name, such as {LIMIT}")
-    if not limits and cls.known:
-        raise Misuse(
-            f"{cls.__name__}: all its constraints are known; add one that simulate returns, such "
-            f"as {LIMIT}"
-        )
-    rules = [objective_of(objective), *constraints_of(limits, "unit")]
-    refuse_known(rules, cls.input_names())
+    inputs = cls.input_names()
+    rules = [objective_of(objective), *constraints_of(state_known(limits, inputs), "unit")]
+    refuse_known(rules, inputs)
     if cls.m != len(rules) - 1:
         raise Misuse(f"{cls.__name__} says m beside its constraints; leave m out")
     return rules
@@ -186,7 +181,6 @@ class Simulator(Problem):
                 setattr(cls, place, stated)
                 delattr(cls, word)
         if "limits" in vars(cls):
-            cls._split_known()
             bounds = cls.limits.values() if isinstance(cls.limits, dict) else ()
             words = [word for limits in bounds if isinstance(limits, dict) for word in limits]
             # 0 stands for a class that says how many, too, which is refused.
@@ -198,25 +192,6 @@ class Simulator(Problem):
         if cls.inputs is not None:
             return [*cls.inputs]
         return [f"x_{i}" for i in range(1, 1 + len(getattr(cls, "low", ())))]
-
-    @classmethod
-    def _split_known(cls) -> None:
-        """Takes constraints on inputs for comparisons that are known."""
-        limits = cls.limits
-        inputs = cls.input_names()
-        of_inputs = {}
-        rules = []
-        # What is malformed stays, and is refused when the class is used.
-        with suppress(Misuse, TypeError, AttributeError):
-            stated = state_known(limits, inputs)
-            of_inputs = {n: b for n, b in stated.items() if n in inputs and b[KNOWN]}
-            rules = constraints_of(of_inputs, "unit") if of_inputs else []
-        if not rules:
-            return
-        signs = {1.0: "<=", -1.0: ">="}
-        texts = [f"{rule.column} {signs[rule.sign]} {write_number(rule.bound)}" for rule in rules]
-        cls.known = [*cls.known, *texts]
-        cls.limits = {name: b for name, b in limits.items() if name not in of_inputs}
 
     @classmethod
     def check_class(cls) -> None:
@@ -295,6 +270,8 @@ class Simulator(Problem):
                     f"best_known is {self.best_known}, which is no point of the box from "
                     f"{self.low} to {self.high}"
                 )
+            if self.inputs is None and self.box.forbids(x):
+                raise Misuse(f"best_known is {self.best_known}, which is beyond what is known")
 
     @cached_property
     def failure(self) -> FailureRule:
@@ -410,6 +387,7 @@ class Simulator(Problem):
             with np.errstate():
                 inputs = x if self.inputs is None else [self.as_written(point) for point in x]
                 results = self.simulate_many(inputs, generators)
+                results = self._add_inputs(results, x)
                 names = [rule.column for rule in rules]
                 rows = read_runs(results, len(x), names, call, bool(self.rules))
         except CbobenchError:
@@ -434,6 +412,20 @@ class Simulator(Problem):
             runs.append(SimulationResult(values, reason, seconds))
         return runs
 
+    def _add_inputs(self, results: Any, x: Array) -> Any:
+        """Add inputs with known constraints to what runs at points (k, d) give by name."""
+        bounded = {rule.column for rule in self.rules if rule.known}
+        if not bounded:
+            return results
+        added = []
+        for result, point in zip(results, x, strict=True):
+            written = self.as_written(point)
+            if self.inputs is None:
+                written = dict(zip(self.input_names(), written, strict=True))
+            values = {name: written[name] for name in bounded}
+            added.append({**result, **values} if isinstance(result, Mapping) else result)
+        return added
+
     @property
     def measures_ends_only(self) -> bool:
         """Whether of the points recommended only those in the end are simulated.
@@ -445,7 +437,7 @@ class Simulator(Problem):
 
     def note(self) -> str:
         if self.inputs is None:
-            parts = describe_known(self.box, self.known)
+            parts = describe_known(self.box)
         else:
             space, parts = self._space
             if not space.complete and not parts:
@@ -507,7 +499,16 @@ class Simulator(Problem):
     def box(self) -> Box:
         low, high = (np.array(side, dtype=float) for side in (self.low, self.high))
         box = Box(low, high, self.kernel, self.lengthscale, self.candidates)
-        return limit_box(box, self.known)
+        return limit_box(box, make_known(self.known, self.input_names(), self._bounds))
+
+    @property
+    def _bounds(self) -> list[tuple[str, float, float]]:
+        """The known constraints on one input, as of `Known`."""
+        return [(rule.column, rule.sign, rule.bound) for rule in self.rules if rule.known]
+
+    @property
+    def known_constraints(self) -> Sequence[int]:  # type: ignore[override]
+        return [j for j, rule in enumerate(self.rules) if rule.known]
 
     @property
     def space(self) -> InputSpace:
@@ -519,18 +520,19 @@ class Simulator(Problem):
     def _space(self) -> tuple[InputSpace, list[str]]:
         """These, and in words what is left out."""
         space = InputSpace.of(self.inputs, self.configurations)
-        check_texts(self.known)
-        if not self.known:
-            return space, []
         names = [t.name for t in space.types if t.kind != "choice"]
+        known = make_known(self.known, names, self._bounds)
+        if known is None:
+            return space, []
         rows = [[configuration[name] for name in names] for configuration in space.configurations]
-        keep = Known(tuple(self.known), tuple(names)).keep(np.array(rows, dtype=float))
+        keep = known.keep(np.array(rows, dtype=float))
         beyond = f"{(~keep).sum():,} of {len(keep):,} configurations"
-        note = f"{beyond} lie beyond {list_names(self.known)}: known, not played"
+        note = f"{beyond} lie beyond {list_names(known.requirements)}: known, not played"
         return space.take(np.flatnonzero(keep)), [note]
 
     def identity(self) -> dict[str, Any]:
-        return {"known": [*self.known]} if self.known else {}
+        known = [*self.known, *(rule.requirement for rule in self.rules if rule.known)]
+        return {"known": known} if known else {}
 
     @cached_property
     def actions(self) -> Finite | Box:

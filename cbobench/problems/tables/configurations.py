@@ -138,7 +138,9 @@ def constraints_of(
 def state_known(declarations: Mapping[str, Any], inputs: Collection[str]) -> dict[str, Any]:
     """The constraints by column; those on inputs are known, unless they say that they are not."""
     return {
-        column: {KNOWN: True, **bounds} if column in inputs else bounds
+        column: {KNOWN: True, **bounds}
+        if column in inputs and isinstance(bounds, Mapping)
+        else bounds
         for column, bounds in declarations.items()
     }
 
@@ -346,6 +348,13 @@ class Measured:
         """Means (n, p) of values of the rows (rows, p)."""
         return np.add.reduceat(values, self.first, axis=0) / self.counts[:, None]
 
+    @property
+    def varying(self) -> Mask:
+        """Of which columns any configuration has two values that differ, (1 + m,)."""
+        least = np.fmin.reduceat(self.rows, self.first)
+        most = np.fmax.reduceat(self.rows, self.first)
+        return np.asarray((most > least).any(axis=0))
+
     def keep(self, mask: Mask) -> Measured:
         """Some of the configurations, those of a mask (n,)."""
         return replace(
@@ -497,8 +506,9 @@ class Configurations(Problem):
         else:
             # The mean of equal numbers may be another one by rounding, beyond a bound that they
             # meet.
-            exact = ~measured.scattered
-            self.means[:, exact] = self.values[measured.first][:, exact]
+            firsts = self.values[measured.first]
+            is_moved = ~measured.varying & ((self.means <= 0) != (firsts <= 0))
+            self.means = np.where(is_moved, firsts, self.means)
 
     def refuse(self, means: Array) -> None:
         """Raises `Misuse` for means (n, 1 + m) that make no problem."""
@@ -560,8 +570,9 @@ class Configurations(Problem):
         norm = smooth_norm(self.actions.covariance, self.means.T)
         if self.noise is not None:
             return norm, self.noise / self.divisor
-        # A failed row counts as the worst, and its residual is no noise.
-        return norm, np.abs(self._residual[~self.measured.failed]).max(axis=0)
+        # A failed row counts as the worst, and its residual is no noise; nor is rounding.
+        noise = np.abs(self._residual[~self.measured.failed]).max(axis=0)
+        return norm, np.where(self.measured.varying, noise, 0.0)
 
     @property
     def _residual(self) -> Array:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cbobench.errors import Misuse
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DATA_SETS, Site, sha256
@@ -117,10 +118,18 @@ class MeasuredTable(FromFiles):
 
     @classmethod
     def complete(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        roles = ROLES[cls.name]
-        if settings["known"] is None and roles["constraints"].keys() & roles["inputs"]:
+        if settings["known"] is None and cls._bounds_inputs():
             return settings | {"known": True}
         return settings
+
+    @classmethod
+    def _bounds_inputs(cls) -> bool:
+        roles = ROLES[cls.name]
+        return bool({*roles["constraints"]} & {*roles["inputs"]})
+
+    def validate(self) -> None:
+        if self.known is not None and not self._bounds_inputs():
+            raise Misuse(f"known is {self.known}, but no constraint is on an input; leave it out")
 
     def prepare(self, data: Site) -> None:
         roles = ROLES[self.name]

@@ -107,7 +107,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
 
     # Of a finite set an input may be text, which no number has to stand for.
     box = problem.actions if isinstance(problem.actions, Box) else None
-    numeric = [name for name in needed if name not in inputs or box is not None]
+    bounded = {rule.column for rule in rules}
+    numeric = [n for n in needed if n not in inputs or n in bounded or box is not None]
     fix_text = f"{FIX} (the first: {{place}})"
     values = numbers(frame[numeric], source, fix=FIX, fix_text=fix_text)
     measured = dict(zip(numeric, values.T, strict=True))
@@ -118,7 +119,10 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
     else:
         actions = np.stack([measured[name] for name in inputs], axis=1)
         inside = np.asarray(((actions >= box.low) & (actions <= box.high)).all(axis=1))
+        inside &= ~box.forbids(actions)
         known = f"whose box is from {box.low.tolist()} to {box.high.tolist()}"
+        if box.known is not None:
+            known += " and has known constraints"
 
     # A near action would be told a value that it does not have.
     if not inside.all():

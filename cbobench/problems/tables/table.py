@@ -214,7 +214,9 @@ class UserTable(FromFiles):
 
     @classmethod
     def complete(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        return settings | {"constraints": state_known(settings["constraints"], settings["inputs"])}
+        limits = {compose(column): bounds for column, bounds in settings["constraints"].items()}
+        inputs = {*map(compose, settings["inputs"])}
+        return settings | {"constraints": state_known(limits, inputs)}
 
     @property
     def arranged(self) -> str | None:
