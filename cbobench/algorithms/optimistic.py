@@ -25,9 +25,7 @@ from cbobench.gp.kernels import Array, Mask, extend_features
 from cbobench.gp.maximise import WALL
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.features import ExtendedPosterior
-from cbobench.gp.posteriors.interface import Posterior, SharedPosterior
-from cbobench.gp.posteriors.observations import ObservationPosterior
-from cbobench.gp.posteriors.separate import KnownNoise
+from cbobench.gp.posteriors.interface import SharedPosterior
 from cbobench.gp.single import noise_variance, true_noise
 from cbobench.params import param, state
 from cbobench.problems.base import Actions, Fact, Feedback, Problem
@@ -48,7 +46,8 @@ class OptimisticReward(ScoreAlgorithm):
 
     lam: float | Literal["theory", "true"] = param(
         "theory",
-        "regulariser λ, the models' noise variance; theory: 1 + 2/T; true: R² of each function",
+        "regulariser λ, the models' noise variance; theory: 1 + 2/T; true: R² of each function "
+        "(fitted models only)",
         above=0.0,
     )
     B: Bound = param(
@@ -98,26 +97,13 @@ class OptimisticReward(ScoreAlgorithm):
         if self.gain == "rate":
             gain_rate(problem.actions, 1)
         if self.lam == "true" and not self.is_fitted(problem):
-            self.check_own_noise(problem)
+            raise Misuse(
+                "lam is true, a noise variance for each function, but models with the problem's "
+                "kernel share one; allowed: theory, or a number"
+            )
 
     def obstacle(self, task: Task) -> str:
         return find_obstacle(task, any(strategy.joint for strategy in self.strategies()))
-
-    def check_own_noise(self, problem: Problem) -> None:
-        """Raise `Misuse` if models cannot have a noise variance each."""
-        if "feedback at once" not in problem.offers():
-            why = "feedback is delayed"
-        elif any(strategy.joint for strategy in self.strategies()):
-            why = "the method samples paths"
-        elif self.gain == "greedy":
-            why = "gain is greedy, of one λ for all functions"
-        else:
-            why = ""
-        if why:
-            raise Misuse(
-                f"lam is true, a noise variance for each function, but {why}; allowed: theory, "
-                "or a number"
-            )
 
     # What a subclass may say ----------------------------------------------------------------------
 
@@ -249,16 +235,6 @@ class OptimisticReward(ScoreAlgorithm):
         if self.lam == "theory":
             return None
         return np.full(noise.shape, self.lam)
-
-    def make_posterior(self, functions: int) -> Posterior:
-        if self.lam != "true":
-            return super().make_posterior(functions)
-        s = self.setting
-        posteriors = [
-            ObservationPosterior(s.actions, 1.0, s.replicates, 1, s.observations)
-            for _ in range(functions)
-        ]
-        return KnownNoise(posteriors, true_noise(s.noise[:, :functions]))
 
     def begin_schedule(self, horizon: int) -> None:
         """Forget all data and set λ, β and γ for a horizon, at the start and at every restart."""

@@ -126,7 +126,7 @@ class Penalised(OptimisticReward):
         penalties = belief.constraint
         mean = f.mean - np.add.reduce(self.price[:, :, None] * penalties.mean, axis=1)
         deviation = f.deviation
-        if self.fits or self.lam == "true":  # separate models, not one for the inner target
+        if self.fits:  # separate models, not one for the inner target
             of_g = (self.price[:, :, None] * penalties.deviation) ** 2
             deviation = np.sqrt(f.deviation**2 + of_g.sum(axis=1))
         inner = FunctionBelief(mean=mean, deviation=deviation, width=f.width, path=f.path)

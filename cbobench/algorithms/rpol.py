@@ -18,7 +18,7 @@ from cbobench.algorithms.base import Setting
 from cbobench.algorithms.fitting import KernelChoice, Task, check_fit
 from cbobench.algorithms.optimistic import Optimistic, theory_window
 from cbobench.algorithms.score import Pending
-from cbobench.errors import CellFailure, Misuse
+from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Belief, Parts
 from cbobench.gp.confidence import WidthForm, greedy_gain
 from cbobench.gp.kernels import Array
@@ -117,8 +117,6 @@ class RPOLCensored(RPOL):
         return super().obstacle(task)
 
     def make_posterior(self, functions: int) -> Posterior:
-        if self.lam == "true":
-            return super().make_posterior(functions)
         # one covariance under delays too: it holds all played actions
         return self.cheapest(functions)
 
@@ -206,12 +204,6 @@ class RPOLSW(RPOL):
         "norm of the functions' moves within a window, in Γ: the true one, a number, or none",
         at_least=0.0,
     )
-
-    def check_own_noise(self, problem: Problem) -> None:
-        raise Misuse(
-            "lam is true, but a window holds all functions under one λ; allowed: theory, or a "
-            "number"
-        )
 
     def make_posterior(self, functions: int) -> Posterior:
         setting = self.setting

@@ -118,31 +118,6 @@ class SeparatePosterior(Posterior):
         return self.posteriors[function % len(self.posteriors)].covariances(replicate, 0, indices)
 
 
-class KnownNoise(SeparatePosterior):
-    """Functions with fixed noise variances of their own.
-
-    Args:
-        posteriors: posteriors of one function.
-        noise: (S, p).
-    """
-
-    posteriors: list[ObservationPosterior]  # type: ignore[assignment]
-
-    def __init__(self, posteriors: Sequence[ObservationPosterior], noise: Array) -> None:
-        super().__init__(posteriors)
-        self.noise = noise
-        self.reset()
-
-    def reset(self, lam: float | None = None) -> None:
-        """A number for λ changes nothing."""
-        for j, posterior in enumerate(self.posteriors):
-            posterior.reset()
-            posterior.set_noise(self.noise[:, j])
-
-    def noise_variance(self, replicate: int, function: int) -> float:
-        return float(self.noise[replicate, function])
-
-
 class OwnNoise(SeparatePosterior):
     """Functions with changing noise variances of their own: a posterior of each one and of a
     constant 1.
