@@ -1,9 +1,7 @@
 """The registry: a class states its name, and every module of its package is found by location. No
 list to edit.
 
-Other packages give names by entry points (`cbobench.algorithms`, `cbobench.problems`), and one is
-loaded only when its name is asked for. Of the user's modules, only those named as module:Class are
-imported.
+Of other packages and the user's modules, only those named as module:Class are imported.
 """
 
 from __future__ import annotations
@@ -18,18 +16,14 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir, redirect_stdout
-from functools import lru_cache
 from pathlib import Path
 from shutil import which
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from cbobench.errors import Misuse, one_line, reraise_stop, show, unknown
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
 
 PACKAGE = __name__.partition(".")[0]
 C = TypeVar("C", bound=type)
@@ -72,55 +66,18 @@ class Registry:
         return add
 
     def names(self) -> list[str]:
-        """Return all registered names, sorted; those of other packages are not among them."""
+        """Return all registered names, sorted."""
         self._discover()
         return sorted(self._classes)
-
-    def others(self) -> dict[str, str]:
-        """Return the names that other packages give, with the packages; nothing is loaded."""
-        ours = self.names()
-        return {
-            entry.name: package_of(entry)
-            for entry in self._find_entries()
-            if entry.name not in ours
-        }
-
-    def import_path(self, name: str) -> str:
-        """Return the import path that getting a name would import: itself, or that of another
-        package's name.
-
-        Nothing is loaded. It is "" for a registered name, and for one that there is not.
-        """
-        if ":" in name:
-            return name
-        return "".join(
-            entry.value.partition("[")[0].strip() for entry in self._entries_of(name)[:1]
-        )
-
-    def package(self, name: str) -> str:
-        """Return the other package that gives a name; "" for all other names."""
-        return "".join(map(package_of, self._entries_of(name)[:1]))
-
-    def _entries_of(self, name: str) -> list[EntryPoint]:
-        """Return the entry points of a name that is not registered here."""
-        self._discover()
-        if ":" in name or name in self._classes:
-            return []
-        return [*self._find_entries().select(name=name)]
-
-    def _find_entries(self) -> EntryPoints:
-        return _find_entries(f"{PACKAGE}.{self.kind}s", tuple(map(str, sys.path)))
 
     def get(
         self, name: str, *, location: str = "", imports: bool = True, beside: Sequence[Path] = ()
     ) -> type[Any]:
-        """Return the class of that name, ours or another package's, or at an import path
-        `package.module:Class`.
+        """Return the class of that name, or at an import path `package.module:Class`.
 
         Args:
             location: file and line, at the start of an error.
-            imports: whether code of others may be imported: other packages' names, and import
-                paths.
+            imports: whether import paths are allowed.
             beside: folders to search for the module of an import path, besides Python's path.
 
         Raises:
@@ -131,24 +88,12 @@ class Registry:
         # no registered name has a colon.
         if ":" in name:
             return self._imported(name, location, imports, beside)
-        # Our names win over those of other packages:
-        # what is installed beside us must not change what a suite plays.
-        # Two packages that give one name are refused, as none of them has a better right to it.
-        if entries := self._entries_of(name):
-            packages = " and ".join(sorted(map(package_of, entries)))
-            if len(entries) > 1:
-                raise Misuse(
-                    f"{location}the {self.kind} {show(name)} is of {packages}; remove one of the "
-                    "packages"
-                )
-            return self._imported(
-                self.import_path(name), f"{location}{show(name)} of {packages}: ", imports, ()
-            )
+        self._discover()
         if name not in self._classes:
             raise unknown(
                 self.kind,
                 name,
-                [*self._classes, *self.others()],
+                self._classes,
                 location=location,
                 listing=f"cbobench list {self.kind}s",
                 then=OWN,
@@ -193,27 +138,12 @@ class Registry:
         self._discovered = True
 
 
-@lru_cache(maxsize=8)
-def _find_entries(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points of a group that the packages on Python's path give."""
-    from importlib.metadata import entry_points  # here, as help has to be fast and needs none
-
-    return entry_points(group=group)
-
-
 def find_stranger(path: str) -> str:
     """Return the top-level module of an import path, or of a module; "" for ours."""
     top = path.replace(":", ".").partition(".")[0]
     if top == PACKAGE:
         return ""
     return top
-
-
-def package_of(entry: EntryPoint) -> str:
-    """Return the name of the package that states an entry point."""
-    if entry.dist is not None:
-        return str(entry.dist.name)
-    return "that states it"
 
 
 def registry_of(
@@ -229,16 +159,10 @@ def registry_of(
         Misuse: neither, or an import path that fails.
     """
     if ":" not in name:
-        # All of ours are asked before any of another package:
-        # its algorithm must not hide a problem of ours.
-        for names in (Registry.names, Registry.others):
-            for registry in registries:
-                if name in names(registry):
-                    return registry
-        every = [
-            *besides,
-            *(name for registry in registries for name in [*registry.names(), *registry.others()]),
-        ]
+        for registry in registries:
+            if name in registry.names():
+                return registry
+        every = [*besides, *(name for registry in registries for name in registry.names())]
         listing = "cbobench list algorithms, problems or suites"
         raise unknown("name", name, every, listing=listing, then=OWN)
     bases = tuple(import_object(registry.base) for registry in registries)

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from cbobench.cli.arguments import print_json, tell
+from cbobench.cli.arguments import print_json
 from cbobench.errors import printable, reraise_stop, unknown
 from cbobench.report.tables.formats import render
 from cbobench.report.tables.table import Code, TextTable
@@ -78,11 +78,6 @@ def do_list(options: argparse.Namespace, command_line: list[str]) -> int:
         for row in rows
     ]
     print(render(TextTable([*rows[0]], texts, left=len(rows[0])), options.format))
-    # Other packages' classes are named, and not loaded to be listed.
-    packages = {} if options.kind == "suites" else _registry(options.kind).others()
-    if names := ", ".join(f"{name} ({package})" for name, package in sorted(packages.items())):
-        note = f"of other packages, loaded when they are played or shown: {names}"
-        tell(note)
     return 0
 
 

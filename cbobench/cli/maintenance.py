@@ -79,7 +79,6 @@ def _describe_origins(state: Status, imports: bool) -> list[str]:
         unregistered -= registered_names()
         if unregistered:
             why = "is nothing that this cbobench has; look with the version that played them"
-            why += ", or install the package that gives it"
         elif imports:
             why = "cannot be imported (from the path of Python, or this folder)"
         else:

@@ -22,7 +22,6 @@ import numpy as np
 
 from cbobench import registry
 from cbobench.algorithms import ALGORITHMS
-from cbobench.problems import PROBLEMS
 from cbobench.rng import Part, generator
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
@@ -115,7 +114,7 @@ class Company(NamedTuple):
     """Top-level modules that are not ours.
 
     Attributes:
-        users: those of import paths and entry points.
+        users: those of import paths.
         libraries: those of a method of ours, from other libraries.
     """
 
@@ -134,11 +133,9 @@ def find_company(problem: str, algorithm: str | None = None) -> Company:
     """Return whose code playing a pair imports, or preparing a problem alone.
 
     Args:
-        problem, algorithm: registered names, import paths or names of other packages.
+        problem, algorithm: registered names or import paths.
     """
-    paths = [PROBLEMS.import_path(problem)]
-    if algorithm is not None:
-        paths.append(ALGORITHMS.import_path(algorithm))
+    paths = [name for name in (problem, algorithm or "") if ":" in name]
     users = frozenset(map(registry.find_stranger, paths)) - {""}
     if users or algorithm is None:
         return Company(users)

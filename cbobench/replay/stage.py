@@ -8,10 +8,8 @@ from pathlib import Path
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import Misuse, show
-from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.problems.data import DataFolder
-from cbobench.registry import Registry
 from cbobench.results.manifest import describe_changes
 from cbobench.suite.cells import Pair
 from cbobench.suite.prepare import ALTERNATIVES, check_pair, prepare_problem
@@ -68,7 +66,7 @@ class Stage:
         return ""
 
     def _build(self, variant: Variant) -> tuple[Problem, Variant]:
-        self._refuse_import(PROBLEMS, variant.name)
+        self._refuse_import(variant.name)
         # An entry as a suite would have it, without axes to vary: it gives one problem.
         entry = Entry(
             name=variant.name,
@@ -86,7 +84,7 @@ class Stage:
         return problem, current
 
     def _check(self, variant: Variant, problem: Problem) -> None:
-        self._refuse_import(ALGORITHMS, variant.name)
+        self._refuse_import(variant.name)
         cls = ALGORITHMS.get(variant.name, imports=self.imports, beside=[Path()])
         values = params.identity(cls, params.resolve(cls, variant.settings))
         # what the suite adds, which is no parameter of the class, but of the variant's key
@@ -102,8 +100,8 @@ class Stage:
             raise Misuse(f"another method here ({describe_changes(variant, current)})")
         check_pair(variant, problem)
 
-    def _refuse_import(self, registry: Registry, name: str) -> None:
-        if registry.import_path(name) and not self.imports:
+    def _refuse_import(self, name: str) -> None:
+        if ":" in name and not self.imports:
             raise Misuse(
                 f"{name} is not imported because a run names it; if you trust it, add --imports"
             )

@@ -138,7 +138,6 @@ def libraries(algorithm: str | None = None) -> str:
     names = ["numpy", "scipy"]
     if algorithm is not None:
         names += ALGORITHMS.get(algorithm).libraries
-        names += filter(None, [ALGORITHMS.package(algorithm)])  # its compiled code has no hash
     return versions(tuple(dict.fromkeys(names)))
 
 
@@ -179,8 +178,8 @@ def _find_modules(problem: str, algorithm: str | None) -> dict[str, Module]:
 def _name_modules(registry: Registry, name: str) -> set[str]:
     """Return the names of the modules of a class and its bases, and of its import path."""
     modules = {base.__module__ for base in registry.get(name).__mro__}
-    if path := registry.import_path(name):
-        modules.add(path.partition(":")[0])
+    if ":" in name:
+        modules.add(name.partition(":")[0])
     return modules
 
 
@@ -415,12 +414,9 @@ def _is_examinable(path: str) -> bool:
     return module in sys.modules or module.split(".")[0] == __name__.split(".")[0]
 
 
-def find_imports(pair: Pair) -> dict[str, str]:
-    """Return the names of a pair that are not of this cbobench, with what getting them would
-    import.
-    """
-    named = ((PROBLEMS, pair.problem.name), (ALGORITHMS, pair.algorithm.name))
-    return {name: path for registry, name in named if (path := registry.import_path(name))}
+def find_imports(pair: Pair) -> list[str]:
+    """Return the names of a pair that are import paths."""
+    return [name for name in (pair.problem.name, pair.algorithm.name) if ":" in name]
 
 
 def registered_names() -> set[str]:
@@ -432,7 +428,7 @@ def import_named(pairs: Iterable[Pair]) -> None:
     """Import the modules that pairs name, as far as possible (`--imports` of the reading
     commands).
     """
-    for path in sorted({path for pair in pairs for path in find_imports(pair).values()}):
+    for path in sorted({path for pair in pairs for path in find_imports(pair)}):
         with suppress(CbobenchError):
             if not _is_examinable(path):
                 import_object(path, beside=[Path()])
@@ -458,7 +454,7 @@ class Freshness:
         names = pair.problem.name, pair.algorithm.name
         if names not in self._current:
             try:
-                known = all(map(_is_examinable, find_imports(pair).values()))
+                known = all(map(_is_examinable, find_imports(pair)))
                 self._current[names] = source_hash(*names) if known else None
             except CbobenchError:
                 self._current[names] = None
