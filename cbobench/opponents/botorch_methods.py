@@ -23,22 +23,25 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
-from cbobench.gp.box_actions import ActionSet
+from cbobench.gp.box_actions import ActionSet, Box, sobol
 from cbobench.gp.kernels import Actions, Array
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Moments
 from cbobench.gp.recommend import RunMoments, recommend_in_run
 from cbobench.opponents.library import CubeRun, LibraryMethod, fill_untold, silence_library
 from cbobench.params import param
+from cbobench.problems.known import Known
 
 Models = Literal["turbo", "default"]
 MODELS_ARE = "turbo: as in the SCBO tutorial; default: SingleTaskGP as it comes"
+SPARE = 16  # points per raw sample, where known constraints forbid some
 TINY = 1e-8  # noise variance of play without noise, in units of a function's variance
 
 
@@ -184,7 +187,37 @@ class Opponent(CubeRun):
             )[0]
         bounds = torch.tensor([[0.0] * self.cube.d, [1.0] * self.cube.d], dtype=torch.double)
         starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}
-        return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
+        limited = self.cube.limited
+        if limited is None:
+            return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
+        # Known constraints are the library's, which asks for starts that keep them.
+        points = torch.tensor(limited.keep(sobol(self.cube.d, SPARE * self.method.raw)))
+        with torch.no_grad():
+            order = acquisition(points[:, None]).argsort(descending=True, stable=True)
+        first = points[order[: self.method.restarts]]
+        point = optimize_acqf(
+            acquisition,
+            bounds,
+            q=1,
+            options={"maxiter": 200, "batch_limit": 1},
+            num_restarts=len(first),
+            batch_initial_conditions=first[:, None],
+            nonlinear_inequality_constraints=self._known_constraints(torch, limited),
+        )[0]
+        return torch.tensor(limited.pull_inside(point.numpy(), first[:1].numpy()))
+
+    def _known_constraints(self, torch: Any, box: Box) -> list[Any]:
+        """Known constraints of a box as the library takes them, at least 0 where a point of the
+        cube is allowed.
+        """
+        known = cast("Known", box.known)
+        low = torch.tensor(box.low)
+        side = torch.tensor(box.high) - low
+
+        def allows(x: Any, j: int) -> Any:
+            return -known.values(low + x * side)[j]
+
+        return [(partial(allows, j=j), True) for j in range(len(known.requirements))]
 
 
 class Conditioned(RunMoments):
@@ -325,7 +358,9 @@ class ExpectedImprovement(Opponent):
                 acquisition = logei.qLogExpectedImprovement(model, best, **common)
             return self.maximise_acquisition(torch, acquisition)
         limits = dict.fromkeys(range(1, 1 + self.m), (None, 0.0))
-        if best is None:
+        if not limits:
+            acquisition = analytic.LogExpectedImprovement(model, best)
+        elif best is None:
             acquisition = analytic.LogProbabilityOfFeasibility(model, limits)
         else:
             acquisition = analytic.LogConstrainedExpectedImprovement(model, best, 0, limits)
@@ -337,8 +372,8 @@ class ExpectedImprovement(Opponent):
             return torch.cat([y[:, :1], g.sign() * g.abs().log1p()], dim=1)
         return y
 
-    def constraints(self) -> list[Any]:
-        return [lambda samples, j=j: samples[..., j] for j in range(1, 1 + self.m)]
+    def constraints(self) -> list[Any] | None:
+        return [lambda samples, j=j: samples[..., j] for j in range(1, 1 + self.m)] or None
 
 
 @ALGORITHMS.register("botorch-cei")
@@ -430,7 +465,10 @@ class TrustRegion(Opponent):
             self.begin()
 
     def next(self, torch: Any, x: Any, y: Any) -> Any:
-        from botorch.generation.sampling import ConstrainedMaxPosteriorSampling
+        from botorch.generation.sampling import (
+            ConstrainedMaxPosteriorSampling,
+            MaxPosteriorSampling,
+        )
         from botorch.models import ModelListGP
         from gpytorch.settings import max_cholesky_size
 
@@ -440,9 +478,11 @@ class TrustRegion(Opponent):
             feasible = violation <= 0
             key = torch.where(feasible, y[:, 0], -math.inf) if feasible.any() else -violation
             candidates = self._candidates(torch, x[key.argmax()])
-            sampling = ConstrainedMaxPosteriorSampling(
-                models[0], ModelListGP(*models[1:]), replacement=False
-            )
+            sampling = MaxPosteriorSampling(models[0], replacement=False)
+            if self.m:
+                sampling = ConstrainedMaxPosteriorSampling(
+                    models[0], ModelListGP(*models[1:]), replacement=False
+                )
             with torch.no_grad():
                 return sampling(candidates, num_samples=1)
 
@@ -464,7 +504,10 @@ class TrustRegion(Opponent):
         drawn = torch.quasirandom.SobolEngine(d, scramble=True).draw(count, dtype=torch.double)
         moved = torch.rand(count, d, dtype=torch.double) <= min(20 / d, 1.0)
         moved[~moved.any(dim=1), torch.randint(0, d, (int((~moved.any(dim=1)).sum()),))] = True
-        return torch.where(moved, low + (high - low) * drawn, centre)
+        points = torch.where(moved, low + (high - low) * drawn, centre)
+        if self.cube.limited is not None:
+            points = points[~torch.tensor(self.cube.limited.beyond(points.numpy()))]
+        return points if len(points) else centre[None]
 
 
 @ALGORITHMS.register("botorch-scbo")

@@ -16,6 +16,7 @@ import numpy as np
 
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.errors import Misuse
+from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
 from cbobench.problems.base import Problem
 from cbobench.registry import tell_install
@@ -72,6 +73,9 @@ class GivenCube:
         # A coordinate that never varies has no side to divide by.
         self.side = np.where(side > 0, side, 1.0)
         self.d = run.d
+        # A box some of whose points known constraints forbid; None otherwise.
+        actions = run.setting.actions
+        self.limited = actions if isinstance(actions, Box) and actions.known else None
 
     @cached_property
     def choices(self) -> Array | None:

@@ -35,19 +35,44 @@ class Restarts(CubeRun):
         super().__init__(run, method)
         self.sobol = SobolSequence(run.d, run.generator)
         self.values: dict[bytes, tuple[float, Array]] = {}
+        self.failing: set[bytes] = set()
         self.start: Array | None = None
 
     def ask(self) -> Array:
         while True:
             if self.start is None:
-                self.start = self.sobol.next()
+                self.start = self._next_start()
                 self.values = {}
+                self.failing = set()
             try:
                 self._run(self.start)
             except Unknown as error:
                 self.point: Array = error.args[0]
-                return self.cube.action(self.point)
-            self.start = None
+                if not self._is_passed(self.point):
+                    return self._pull_inside(self.point)
+            else:
+                self.start = None
+
+    def _next_start(self) -> Array:
+        """Return the next point of the Sobol sequence that may be played."""
+        start = self.sobol.next()
+        limited = self.cube.limited
+        while limited is not None and limited.beyond(start):
+            start = self.sobol.next()
+        return start
+
+    def _is_passed(self, point: Array) -> bool:
+        """Whether a point is answered without a play."""
+        return False
+
+    def _pull_inside(self, point: Array) -> Array:
+        """Return what is played for a point: the last one that known constraints allow, on the way
+        from the start.
+        """
+        limited = self.cube.limited
+        if limited is not None and self.start is not None:
+            point = limited.pull_inside(point[None], self.start[None])[0]
+        return self.cube.action(point)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         self.values[self.point.tobytes()] = f, g
@@ -70,7 +95,12 @@ class Restarts(CubeRun):
 
         options = {self.method.step_option: self.method.step}
         bounds = [(0.0, 1.0)] * len(start)
-        constraints = {"type": "ineq", "fun": lambda x: -look(x)[1]}  # SciPy's are feasible if >= 0
+        # SciPy's constraints are feasible if >= 0.
+        constraints = [{"type": "ineq", "fun": lambda x: -look(x)[1]}]
+        limited = self.cube.limited
+        if limited is not None:
+            known = {"type": "ineq", "fun": lambda x: -limited.walls(np.array([[x]]))[0, :, 0]}
+            constraints.append(known)
         minimize(
             lambda x: -look(x)[0],
             start,
@@ -90,7 +120,9 @@ class LocalMethod(CubeMethod):
     run ends, the next one starts at a new point of a scrambled Sobol sequence and knows nothing of
     the runs before. f and every g_j are observed at once, and a point that a run asks for again has
     the value that it had. On a finite set the nearest action is played, and the point as it was
-    asked keeps what was observed there: differences of SLSQP are then 0.
+    asked keeps what was observed there: differences of SLSQP are then 0. Known constraints are
+    given to the solver; of a point beyond them the last one that is allowed is played, on the way
+    from the run's start.
 
     Class attributes:
         solver: SciPy's name of it.
@@ -173,7 +205,17 @@ class COBYQA(LocalMethod):
 
 
 class MeshRuns(Restarts):
-    """NOMAD's `optimize`, repeated from its start: its state is the process's, so none is kept."""
+    """NOMAD's `optimize`, repeated from its start: its state is the process's, so none is kept.
+
+    An evaluation beyond a known constraint fails, which NOMAD takes for an extreme barrier.
+    """
+
+    def _is_passed(self, point: Array) -> bool:
+        limited = self.cube.limited
+        if limited is None or not limited.beyond(point):
+            return False
+        self.failing.add(point.tobytes())
+        return True
 
     def _run(self, start: Array) -> None:
         import PyNomad
@@ -183,6 +225,8 @@ class MeshRuns(Restarts):
         # No exception passes through NOMAD: the one evaluation too many fails, and it stops.
         def evaluate(evaluation: Any) -> int:
             point = np.array([evaluation.get_coord(i) for i in range(self.cube.d)])
+            if point.tobytes() in self.failing:
+                return 0
             if point.tobytes() not in self.values:
                 unknown.append(point)
                 return 0
@@ -196,7 +240,7 @@ class MeshRuns(Restarts):
         PyNomad.resetRandomNumberGenerator()
         settings = [
             f"BB_OUTPUT_TYPE OBJ {'PB ' * self.cube.run.m}",
-            f"MAX_BB_EVAL {len(self.values) + 1}",
+            f"MAX_BB_EVAL {len(self.values) + len(self.failing) + 1}",
             f"SEED {seed}",
             "DISPLAY_DEGREE 0",
             "NB_THREADS_PARALLEL_EVAL 1",

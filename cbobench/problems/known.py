@@ -56,7 +56,12 @@ class Known:
             Misuse: a text that is no comparison by <= or >=, holds anything but arithmetic, names
                 what is no input, or has no value.
         """
-        columns = dict(zip(self.inputs, np.moveaxis(points, -1, 0), strict=True))
+        values = self.values(points)
+        return np.stack([np.broadcast_to(v, points.shape[:-1]) for v in values], axis=-1)
+
+    def values(self, points: Any) -> list[Any]:
+        """Return them one by one, of arrays or tensors (..., d). Raises `Misuse` as above."""
+        columns = {name: points[..., i] for i, name in enumerate(self.inputs)}
         values = []
         for text in self.texts:
             code = _compile(text.strip(), self.inputs)
@@ -66,7 +71,7 @@ class Known:
             except ArithmeticError as error:
                 raise Misuse(f"known: {show(text)} has no value: {one_line(error)}") from None
         values += [sign * (columns[name] - bound) for name, sign, bound in self.bounds]
-        return np.stack([np.broadcast_to(v, points.shape[:-1]) for v in values], axis=-1)
+        return values
 
     def keep(self, points: Array) -> Mask:
         """Return which of some points (n, d) keep all of them.

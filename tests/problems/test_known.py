@@ -10,16 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cbobench import BoxProblem, Reference, Simulator, params
+from cbobench import AskTell, BoxProblem, Reference, Simulator, params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box_actions import Box, design
+from cbobench.opponents.library import LibraryMethod
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.data import Site
 from cbobench.problems.known import Known, limit_box, make_known
 from cbobench.problems.tables.past import take_past
 from cbobench.problems.tables.table import UserTable
 
+BOTORCH = ("botorch-cei", "botorch-nei", "botorch-scbo")
 ROWS = {"a": np.repeat(np.arange(1, 9), 3), "f": np.repeat(np.arange(1.0, 9.0), 3)}
 ROWS["f"] = ROWS["f"] + np.tile([-0.2, 0.0, 0.2], 8)
 
@@ -157,11 +159,50 @@ def test_who_knows_no_constraint_is_asked_again_at_no_cost_of_a_round(name):
     assert (actions @ [1, 2] <= 2).all()
 
 
+@pytest.mark.opponent
+@pytest.mark.parametrize(
+    "name",
+    ["cobyla", "cobyqa", "slsqp", "nomad", "cma-es", "pymoo-ga", "optuna-tpe", *BOTORCH],
+)
+def test_other_libraries_play_inside_or_are_asked_again(name, tmp_path):
+    method = ALGORITHMS.get(name)
+    if issubclass(method, LibraryMethod) and method.missing():
+        pytest.skip(method.missing())
+    task = params.build(Cut, {"noise_f": 0.0, "noise_g": 0.0})
+    task.prepare(Site())
+    actions, _ = play(task, name, seeds=1, horizon=14)
+    assert (actions @ [1, 2] <= 2).all()
+    # Where all constraints are known, f alone is left.
+    actions, _ = play(make_table(tmp_path, 4), name, seeds=1, horizon=14)
+    assert actions.max() <= 3
+
+
+class Stubborn:
+    """Asks for one point."""
+
+    def ask(self):
+        return [2.0, 1.0]
+
+    def tell(self, x, f, g):
+        """Learn nothing."""
+
+
+@dataclass(kw_only=True)
+class Insisting(AskTell):
+    """Insists on a point."""
+
+    source = "made up"
+    about = "made up"
+
+    def optimiser(self, given):
+        return Stubborn()
+
+
 def test_who_insists_is_refused_in_a_line():
     task = params.build(Cut, {})
     task.prepare(Site())
     with pytest.raises(CellFailure, match="100 points in a row lie beyond a known constraint"):
-        play(task, "cobyqa", horizon=40)
+        list(Play(task, "p", Insisting(), "insisting", [0], 2))
     with pytest.raises(CellFailure, match="beyond a known constraint, which this method does not"):
         play(task, "bandit-oco", horizon=40)
 
