@@ -31,10 +31,10 @@ def do_run(options: argparse.Namespace, command_line: list[str]) -> int:
     pin_threads()
     set_arithmetic(options.arithmetic)  # before NumPy, which what follows imports
     requested_arithmetic()  # a wrong word in the environment is refused before anything is read
-    from cbobench.sweep.interrupt import ended_by_force, interruptible
+    from cbobench.sweep.interrupt import interruptible
 
     resume_command = shlex.join(["cbobench", *command_line])
-    with ended_by_force(), interruptible():  # while it plans, and between that and playing, as well
+    with interruptible():  # while it plans, and between that and playing, as well
         try:
             return _run(options, command_line, resume_command)
         except KeyboardInterrupt:

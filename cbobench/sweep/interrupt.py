@@ -9,16 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from cbobench.errors import Interrupted
-from cbobench.sweep.programs import run_apart
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C; what Slurm, Kubernetes and spot machines send; a terminal that is closed."""
-FORCE_SECONDS = 4  # in which SIGTERM ends a command in order
 REPEAT_SECONDS = 1.0  # a signal within these seconds counts as a repetition of the one before
 
 
@@ -81,7 +79,6 @@ def _give_back_signals() -> None:
         if signal.getsignal(number) is handler and before is not None:
             signal.signal(number, before)
     _taken.clear()
-    _stop_telling()
     _release_signals()
 
 
@@ -112,45 +109,6 @@ def ignore() -> None:
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-
-
-END_BY_FORCE = f"""trap '' TERM HUP
-while number=$(dd bs=1 count=1 <&3 | od -An -tu1); [ "$number" ]; do
-    [ $number -eq {signal.SIGTERM:d} ] || continue
-    (sleep {FORCE_SECONDS}; kill -9 "$0") & cat <&3; break
-done; kill -9 0"""
-"""Kills the process of id $0 if it runs on after SIGTERM; it reads the numbers of its signals, and
-at their end ends all of its own group.
-"""
-_told: list[int] = []
-"""The pipe into which this process writes the numbers; its forks do not hold it open."""
-
-
-@contextmanager
-def ended_by_force() -> Iterator[None]:
-    """Let SIGTERM end this process within the block, whatever runs in it: a handler of
-    Python's waits until code in C returns.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    # Where there is no shell, it ends as far as Python can.
-    with suppress(OSError):
-        numbers = run_apart(END_BY_FORCE, str(os.getpid()))
-        _told.append(numbers)
-        os.set_blocking(numbers, False)
-        signal.set_wakeup_fd(numbers, warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        _stop_telling()
-
-
-def _stop_telling() -> None:
-    for numbers in _told:
-        signal.set_wakeup_fd(-1)
-        os.close(numbers)
-    _told.clear()
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:

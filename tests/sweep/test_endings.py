@@ -9,7 +9,6 @@ import pty
 import shlex
 import signal
 import subprocess
-import sys
 from functools import partial
 
 import pytest
@@ -169,76 +168,6 @@ def test_a_signal_while_a_sweep_is_planned(write_suite, tmp_path):
         f"stopped: nothing more is played; to go on: {command}\n",
     )
     assert not (tmp_path / "no").exists()
-
-
-SPINS = """
-import collections, itertools, pathlib
-from cbobench.algorithms.references import Random
-from cbobench.report import compare
-
-
-def spin(*given):
-    pathlib.Path("spins").touch()
-    collections.deque(itertools.repeat(0), maxlen=0)
-
-
-class Plays(Random):
-    def ask(self, t):
-        spin()
-
-
-compare.compare = spin
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["random", "spinning:Plays"])
-def test_sigterm_ends_a_driver_in_which_code_in_c_runs(tmp_path, name):
-    """In a play, or in the table of a run whose cells nobody plays any more."""
-    (tmp_path / "spinning.py").write_text(SPINS)
-    suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: "
-    (tmp_path / "s.yaml").write_text(f"{suite}[random, spinning:Plays]")
-    words = ["run", "s.yaml", "--out", "r", "--cpus", "0", "--only", f"*/{name}"]
-    driver = subprocess.Popen([*cbobench_words(), *words], cwd=tmp_path)
-    until((tmp_path / "spins").exists, lambda: "nothing spins", driver)
-    driver.send_signal(signal.SIGTERM)
-    assert driver.wait(PATIENCE) == -signal.SIGKILL
-
-
-EMBEDS = """
-import os, time
-from pathlib import Path
-from cbobench.algorithms.references import Random
-from cbobench.cli import main
-
-
-class Forks(Random):
-    def ask(self, t):
-        if not os.fork():
-            os.setsid()
-            time.sleep(20)
-            os._exit(0)
-        Path("forked").touch()
-        time.sleep(60)
-
-
-if __name__ == "__main__":
-    main(["run", "s.yaml", "--out", "r", "--cpus", "0"])
-    time.sleep(6)
-    print("goes on")
-"""
-
-
-def test_a_program_goes_on_after_its_run_has_ended_by_sigterm(tmp_path):
-    """Though a fork of the run's lives on."""
-    (tmp_path / "embeds.py").write_text(EMBEDS)
-    suite = "suite: s\nhorizon: 5\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: ["
-    (tmp_path / "s.yaml").write_text(f"{suite}embeds:Forks]")
-    words = [sys.executable, "embeds.py"]
-    program = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    until((tmp_path / "forked").exists, lambda: "nothing forks", program)
-    program.send_signal(signal.SIGTERM)
-    assert program.communicate(timeout=PATIENCE)[0].endswith("goes on\n")
 
 
 def test_a_signal_in_a_finaliser_is_no_traceback_and_ends_the_sweep(capsys):
