@@ -127,7 +127,7 @@ def limit_box(box: Box, known: Known | None) -> Box:
     if known is None:
         return box
     spread = box.scale(sobol(box.d, SPREAD))
-    left = int(known.keep(np.concatenate([spread, [box.low], [box.high]]))[:SPREAD].sum())
+    left = known.keep(np.concatenate([spread, [box.low], [box.high]]))[:SPREAD].sum()
     if left < FEWEST:
         raise Misuse(
             f"known: {left} of {SPREAD:,} points keep {list_names(known.requirements)}; it must be "
