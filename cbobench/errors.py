@@ -154,13 +154,15 @@ def find_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def reraise_stop(error: BaseException) -> None:
-    """Raise `KeyboardInterrupt` or `TimedOut` again if an error is one, or was caused by one.
+    """Raise `KeyboardInterrupt` or `TimedOut` again if an error is one, or was caused by one; and
+    what Ray raises in a worker that it ends, which is no failure of the cell at hand.
 
     A user's code may raise anything else, such as the SystemExit of `sys.exit`: that is a failure
-    of its own. These two come from outside, even where the code that they meet converts them.
+    of its own. These come from outside, even where the code that they meet converts them.
     """
     for cause in find_causes(error):
-        if isinstance(cause, KeyboardInterrupt | TimedOut):
+        by_ray = hasattr(cause, "ray_terminate_msg")
+        if by_ray or isinstance(cause, KeyboardInterrupt | TimedOut):
             raise cause
 
 

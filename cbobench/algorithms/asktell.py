@@ -207,14 +207,13 @@ class AskTell(OneRun):
 
     def ask_one(self, t: int) -> Any:
         answer = self.run_optimiser.ask()
-        action = self._action(answer, "ask()")
         for _ in range(MOST_ASKS):
+            action = self._action(answer, "ask()")
             if not self._is_forbidden(action):
                 break
             getattr(self.run_optimiser, "refuse", lambda x: None)(action)
             answer = self.run_optimiser.ask()
-            action = self._action(answer, "ask()")
-        if self._is_forbidden(action):
+        else:
             self._refuse(
                 f"{MOST_ASKS} points in a row lie beyond a known constraint; play a method that "
                 "takes known constraints, such as cei or scbo"

@@ -12,7 +12,7 @@ import pytest
 
 import cbobench
 from cbobench.cli import main
-from cbobench.errors import CellFailure
+from cbobench.errors import CellFailure, reraise_stop
 from cbobench.play.task import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.sweep import scheduler
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
@@ -327,3 +327,14 @@ def test_failures_are_told_by_kind_during_a_run_and_at_its_end(
     assert lines[3] == f"4 failed: {ansi.replace('4', '2', 1)}, 2 x MemoryError"
     assert f"8 failed: {ansi}, 4 x MemoryError" in lines[4:]
     assert sum(line.startswith("failed: ") for line in lines) == 2
+
+
+def test_a_worker_that_ray_ends_fails_no_cell():
+    raylet = pytest.importorskip("ray._raylet")
+    with pytest.raises(SystemExit) as ended:
+        raylet.raise_sys_exit_with_custom_error_message("The worker got SIGTERM.", exit_code=1)
+    wrapped = RuntimeError("a library's")
+    wrapped.__cause__ = ended.value
+    with pytest.raises(SystemExit):
+        reraise_stop(wrapped)
+    reraise_stop(SystemExit(1))  # of a user's code: a failure of its own
