@@ -111,7 +111,7 @@ class Box:
 
     def beyond(self, units: Array) -> Mask:
         """Return which points of the unit cube (..., d) a known constraint forbids, (...)."""
-        return self.forbids(self.scale(units))
+        return self.forbids(units if self.known is None else self.scale(units))
 
     @cached_property
     def wall_units(self) -> Array:
@@ -129,8 +129,6 @@ class Box:
 
     def keep(self, units: Array) -> Array:
         """Return those of points of the unit cube (n, d) that may be played."""
-        if self.known is None:
-            return units
         return units[~self.beyond(units)]
 
     def pull_inside(self, units: Array, inside: Array) -> Array:
