@@ -28,7 +28,7 @@ from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.gp.beliefs import Parts
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
-from cbobench.gp.maximise import WALL, polish
+from cbobench.gp.maximise import WALL, Surface, polish
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
@@ -143,8 +143,9 @@ class Check:
         starts = np.concatenate([starts, chosen[:, None]], axis=1)
         zoomed, reached = self.zoom(starts)
         best = np.maximum(best, reached.max(axis=1))
+        surface = Surface(self.parts, self.algorithm.posterior.jet, self.radius)
         for begin in (starts, zoomed):
-            end, _ = polish(self.parts, self.algorithm.posterior.jet, begin, self.radius)
+            end, _ = polish(surface, begin)
             best = np.maximum(best, self.score(end)[0].max(axis=1))
         # Where nothing is known yet all points tie up to rounding, whatever their range.
         return np.asarray((best - played) / np.maximum(span, 1e-6 * np.abs(best) + 1e-300))

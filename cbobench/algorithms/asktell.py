@@ -284,8 +284,9 @@ class AskTell(OneRun):
             )
 
         # Sides count as equally long, so that no unit of a coordinate decides what is nearest.
-        if self.given.points is None:
-            return np.clip(x, low, high)
+        actions = self.setting.actions
+        if isinstance(actions, Box):
+            return actions.round(np.clip(x, low, high))
         away = (self.given.points - x) / np.where(side > 0, side, 1.0)
         return int((away**2).sum(axis=1).argmin())
 

@@ -29,6 +29,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, Mask
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.gp.posteriors.choice import Kind
 from cbobench.gp.single import Noise, RunData
 from cbobench.params import param
@@ -116,9 +117,18 @@ def check_noise(lam: float | str, problem: Problem) -> None:
 
 
 def check_fit(kernel: KernelChoice, problem: Problem, obstacle: str) -> None:
-    """Raise `Misuse` if a kernel is to be fitted that cannot be."""
-    if obstacle and is_fitted(kernel, problem, obstacle):
+    """Raise `Misuse` if a kernel is to be fitted that cannot be, or one is given of inputs of
+    several kinds.
+    """
+    fitted = is_fitted(kernel, problem, obstacle)
+    if obstacle and fitted:
         raise Misuse(f"kernel is fit, but {obstacle}")
+    if isinstance(problem.actions, Mixed) and not fitted:
+        why = f", as {obstacle}" if obstacle else ""
+        raise Misuse(
+            f"kernel is given{why}; inputs of several kinds are played with a fitted one; allowed: "
+            "kernel: fit, or configurations: 2048 of the problem, a sample of them"
+        )
 
 
 @dataclass(kw_only=True)

@@ -342,15 +342,21 @@ class ConstrainedEI(ScoreAlgorithm):
             if basis == self.fruitless.get(s):
                 continue
             step = step_from_best(
-                model.points[s], model.observed[s], model.values[s], model.fits[s], STEP_WIDTH
+                model.points[s],
+                model.observed[s],
+                model.values[s],
+                model.fits[s],
+                STEP_WIDTH,
+                box.floats,
             )
             if step is None:
                 self.fruitless[s] = basis
                 continue
-            points[s], values[s] = step
+            best = model.units[s, [cast("int", basis[0])]]
+            points[s] = best[0]
+            points[s, ~box.held], values[s] = step
             if box.known is not None:
-                best = cast("int", best_feasible(model.observed[s]))
-                points[s] = box.pull_inside(points[[s]], model.points[s, [best]])[0]
+                points[s] = box.pull_inside(points[[s]], best)[0]
         return points, values
 
     def score(self, belief: Belief) -> Array:

@@ -118,9 +118,11 @@ class SobolSearch:
         self.sequence = SobolSequence(given.d, given.generator)
 
     def ask(self) -> Array:
-        low = self.given.low
-        high = self.given.high
-        return np.clip(low + self.sequence.next() * (high - low), low, high)
+        unit = self.sequence.next()
+        actions = self.given.setting.actions
+        if isinstance(actions, Box):
+            return actions.scale(unit)
+        return self.given.low + unit * (self.given.high - self.given.low)
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         """Do nothing."""

@@ -35,7 +35,7 @@ from cbobench.gp.beliefs import (
 )
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, Mask
-from cbobench.gp.maximise import Starts, polish
+from cbobench.gp.maximise import Starts, Surface, polish
 from cbobench.gp.posteriors import choice
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from cbobench.gp.posteriors.interface import Moments, Posterior, SharedPosterior
@@ -498,17 +498,19 @@ class ScoreAlgorithm(Algorithm):
 
         observed = np.stack(self.observed, axis=1) if self.starts.narrow else also
         start = np.concatenate([also, self.starts(parts, at, observed)], axis=1)
-        points, values = polish(scorer, scored.jet, start, box.spacing, self.starts.narrow, widths)
+        surface = Surface(scorer, scored.jet, box.spacing, box.held)
+        points, values = polish(surface, start, self.starts.narrow, widths)
 
         # What was found is a start of the next round, too: its basin may be too narrow to find
         # twice.
         self.starts.ended = points
 
-        # A cusp is narrower than any spacing, so the best end has starts of its own around it.
-        if self.starts.cusps:
+        # The best end has starts of its own around it: a cusp is narrower than any spacing, and no
+        # climb changes a whole number or a choice.
+        for _ in range(self.starts.turns):
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
-            cloud_points, reached = polish(scorer, scored.jet, starts, box.spacing, True, widths)
-            points = np.concatenate([points, cloud_points], axis=1)
+            further, reached = polish(surface, starts, narrow=True, widths=widths)
+            points = np.concatenate([points, further], axis=1)
             values = np.concatenate([values, reached], axis=1)
 
         # The end of a climb is played only if it beats the candidate by more than rounding.

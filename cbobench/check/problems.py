@@ -179,7 +179,7 @@ def repeatable(trial: Trial) -> Iterator[Finding]:
     )
     problem = trial.problem
     if isinstance(problem, Simulator) and not problem.noisy:
-        points = place(_draw_actions(problem, 1)[0], problem.inputs is not None)
+        points = place(_draw_actions(problem, 1)[0], problem.samples)
         first, second = (
             problem.observe(points, [generator("check", word, seed) for seed in SEEDS])[0]
             for word in ("one", "other")

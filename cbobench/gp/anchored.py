@@ -40,8 +40,8 @@ from cbobench.errors import CellFailure
 from cbobench.gp.beliefs import Parts
 from cbobench.gp.fit import Fitted
 from cbobench.gp.jets import Jet, taylor
-from cbobench.gp.kernels import Array, Mask, squared_lengths
-from cbobench.gp.maximise import Pace, polish
+from cbobench.gp.kernels import Array, Indices, Mask, squared_lengths
+from cbobench.gp.maximise import Pace, Surface, polish
 from cbobench.gp.posteriors.factor import lapack
 
 TERMS = 24  # of a series, which is used up to √5 r = 1
@@ -236,14 +236,21 @@ class AnchoredModels:
         changes: of the values there from the anchor's, (p, k).
         values: the anchor's, (p,).
         fits: the functions' hyperparameters; their noise counts as none.
+        floats: the coordinates in which points may be away from the anchor, (f,); all by default.
 
     Raises:
         CellFailure: no jitter makes the correlations positive definite.
     """
 
     def __init__(
-        self, offsets: Array, changes: Array, values: Array, fits: Sequence[Fitted]
+        self,
+        offsets: Array,
+        changes: Array,
+        values: Array,
+        fits: Sequence[Fitted],
+        floats: Indices | None = None,
     ) -> None:
+        self.floats = np.arange(offsets.shape[1]) if floats is None else floats
         self.lengthscales = np.array([fitted.lengthscales for fitted in fits])
         self.amplitude = np.array([fitted.amplitude for fitted in fits])
         self.above = (values - [fitted.centre for fitted in fits]) / self.amplitude
@@ -266,13 +273,19 @@ class AnchoredModels:
 
     def __call__(self, offsets: Array) -> tuple[Array, Array]:
         """Return means of the change from the anchor's value, and deviations, (p, q), at offsets
-        (q, d).
+        (q, f).
         """
-        near = Around.of(offsets / self.lengthscales[:, None])
+        near = self._around(offsets)
         white, lack, pull = self._condition(Between.of(near, self.around).covariance(), near.slopes)
         mean = self.above[:, None] * near.level + pull
         variance = np.maximum(near.variance - squared_rows(white), 0.0) + squared_rows(lack)
         return self.amplitude[:, None] * mean, self.amplitude[:, None] * np.sqrt(variance)
+
+    def _around(self, offsets: Array) -> Around:
+        """Return what covariances take of offsets (q, f)."""
+        padded = np.zeros((len(offsets), self.lengthscales.shape[1]))
+        padded[:, self.floats] = offsets
+        return Around.of(padded / self.lengthscales[:, None])
 
     def _condition(self, covariances: Array, slopes: Array) -> tuple[Array, Array, Array]:
         """Return rows times L⁻ᵀ, (p, r, k), what is unknown of the slope, (p, r, d), and the part
@@ -284,11 +297,11 @@ class AnchoredModels:
         return white, lack, (pull + white @ self.left.mT)[..., 0]
 
     def jet(self, offsets: Array) -> tuple[Array, Array, Array]:
-        """Return the mean change and the variance at offsets (q, d), (p, q, 2), their slopes, (p,
-        q, 2, d), and second derivatives, (p, q, 2, d, d).
+        """Return the mean change and the variance at offsets (q, f), (p, q, 2), their slopes, (p,
+        q, 2, f), and second derivatives, (p, q, 2, f, f).
         """
-        d = offsets.shape[1]
-        near = Around.of(offsets / self.lengthscales[:, None])
+        d = self.lengthscales.shape[1]
+        near = self._around(offsets)
         # ψ and c with their slopes, as rows, given the observations.
         pair = Between.of(near, self.around)
         psi = near.slope_rows()
@@ -326,11 +339,10 @@ class AnchoredModels:
         level = np.stack([above * near.level + pull[..., 0], variance], axis=2)
         units = np.stack([self.amplitude, self.amplitude**2], axis=1)[:, None]
         lengths = self.lengthscales[:, None, None]
-        return (
-            units * level,
-            units[..., None] * slopes / lengths,
-            units[..., None, None] * bends / (lengths[..., None] * lengths[..., None, :]),
-        )
+        slopes = units[..., None] * slopes / lengths
+        bends = units[..., None, None] * bends / (lengths[..., None] * lengths[..., None, :])
+        floats = self.floats
+        return units * level, slopes[..., floats], bends[..., floats[:, None], floats]
 
     def _bends(self, pair: Between, weights: Array, of_slope: Array) -> Array:
         """Return second derivatives (p, q, 2, d, d) of weighted sums of c (p, q, 2, k) and ψ (p, q,
@@ -416,19 +428,25 @@ def best_feasible(observed: Array) -> int | None:
 
 
 def step_from_best(
-    points: Array, observed: Array, modelled: Array, fits: Sequence[Fitted], width: float
+    points: Array,
+    observed: Array,
+    modelled: Array,
+    fits: Sequence[Fitted],
+    width: float,
+    floats: Indices | None = None,
 ) -> tuple[Array, float] | None:
-    """Return the point of the cube, (d,), that is best by models anchored at the best feasible
-    observation, and f at the anchor.
+    """Return the floats (f,) of the point of the cube that is best by models anchored at the best
+    feasible observation, and f at the anchor. Whole numbers and choices are the anchor's.
 
     It has the highest mean of f among the points near the anchor at which every g_j is at most 0 by
     `width` deviations. None if nothing feasible was observed, or no step gains more than rounding.
 
     Args:
-        points: of the observations, in the cube, (n, d).
+        points: of the observations, in the cube, as models see them, (n, d).
         observed: f and g there, without noise, (1 + m, n).
         modelled: the same as it is modelled: g, or its bilog.
         fits: hyperparameters of f, g_1, ..., g_m.
+        floats: of the coordinates, those that are floats, (f,); all by default.
     """
     anchor = best_feasible(observed)
     if anchor is None:
@@ -441,16 +459,18 @@ def step_from_best(
     if not len(near):
         return None
     values = modelled[:, anchor]
-    models = AnchoredModels(offsets[near], modelled[:, near] - values[:, None], values, fits)
+    changes = modelled[:, near] - values[:, None]
+    models = AnchoredModels(offsets[near], changes, values, fits, floats)
     # Models are trusted as far as they were tried in as many directions as there are.
     reach = REACH * distance[near][min(d, len(near)) - 1]
-    low = np.maximum(-points[anchor], -reach)
-    high = np.minimum(1 - points[anchor], reach)
+    centre = points[anchor, models.floats]
+    low = np.maximum(-centre, -reach)
+    high = np.minimum(1 - centre, reach)
     step = best_step(models, values[1:], width, low, high)
     gain = float(models(step[None])[0][0, 0])
     if gain <= ROUNDING * max(abs(float(values[0])), fits[0].amplitude):
         return None
-    return np.clip(points[anchor] + step, 0.0, 1.0), float(observed[0, anchor])
+    return np.clip(centre + step, 0.0, 1.0), float(observed[0, anchor])
 
 
 def best_step(
@@ -527,5 +547,5 @@ def _climb(
     axes = np.eye(d) / 4
     around = np.concatenate([middle[None], middle + axes, middle - axes])
     starts = np.clip(around if whole else middle[None], 0.0, 1.0)
-    points, reached = polish(score, jet, starts[None], 0.5, pace=LOCAL)
+    points, reached = polish(Surface(score, jet, radius=0.5), starts[None], pace=LOCAL)
     return np.clip(low + points[0, int(reached[0].argmax())] * side, low, high)

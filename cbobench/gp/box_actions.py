@@ -48,8 +48,8 @@ class Box:
         size: number of candidates at which an acquisition function is first evaluated, unless a
             mesh replaces them.
         meshed: whether a mesh may replace them; not where constraints are known.
-        known: of points of the box (..., d) to known constraints (..., k), at most 0 where a point
-            may be played; None without them.
+        known: of the numbers of points of the box (..., d) to known constraints (..., k), at most 0
+            where a point may be played; None without them.
     """
 
     low: Array
@@ -77,15 +77,63 @@ class Box:
             return resolving(self.d, self.lengthscale)
         return None
 
+    # What a box of floats has in common with others (see `gp.mixed_actions`) ----------------------
+
+    @property
+    def held(self) -> Mask:
+        """Coordinates that no climb moves, as they are no floats, (d,)."""
+        return np.zeros(self.d, dtype=bool)
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates that a model sees."""
+        return self.d
+
+    @property
+    def floats(self) -> Indices:
+        """Of the coordinates that a model sees those that are floats."""
+        return np.arange(self.d)
+
+    @property
+    def firsts(self) -> Indices | None:
+        """Of every input the first of the coordinates that a model sees; None if they are the
+        same.
+        """
+        return None
+
+    def numbers(self, points: Array) -> Array:
+        """Return those inputs of points (..., d) that are numbers, not choices."""
+        return points
+
+    def round(self, points: Array) -> Array:
+        """Return points of the box (..., d) with whole numbers and choices rounded."""
+        return points
+
+    def embed(self, units: Array) -> Array:
+        """Return points of the unit cube (..., d) as a model sees them, (..., width)."""
+        return units
+
+    def snap(self, units: Array) -> Array:
+        """Return the points of the unit cube (..., d) that stand for the same actions, one for
+        each.
+        """
+        return units
+
+    def spread(self, count: int) -> Array:
+        """Return points of the unit cube, at least `count`, (n, d)."""
+        return sobol(self.d, count)
+
+    # Candidates -----------------------------------------------------------------------------------
+
     @cached_property
     def scattered(self) -> Array:
         """The first `size` points of a Sobol sequence in the unit cube that may be played, (at most
         size, d), the same for all seeds.
         """
-        points = sobol(self.d, self.size)
+        points = self.spread(self.size)
         kept = self.keep(points)
         while len(kept) < min(self.size, len(points)) and len(points) < MOST_SPREAD:
-            points = sobol(self.d, 2 * len(points))
+            points = self.spread(2 * len(points))
             kept = self.keep(points)
         return kept[: self.size]
 
@@ -107,7 +155,7 @@ class Box:
         """Return which points of the box (..., d) a known constraint forbids, (...)."""
         if self.known is None:
             return np.zeros(points.shape[:-1], dtype=bool)
-        return np.asarray(~(self.known(points) <= 0).all(axis=-1))
+        return np.asarray(~(self.known(self.numbers(points)) <= 0).all(axis=-1))
 
     def beyond(self, units: Array) -> Mask:
         """Return which points of the unit cube (..., d) a known constraint forbids, (...)."""
@@ -117,7 +165,7 @@ class Box:
     def wall_units(self) -> Array:
         """The spread of each known constraint over the candidates, (k,)."""
         assert self.known is not None
-        spread = self.known(self.scale(self.scattered)).std(axis=0)
+        spread = self.known(self.numbers(self.scale(self.scattered))).std(axis=0)
         return np.where(spread > 0, spread, 1.0)
 
     def walls(self, units: Array) -> Array:
@@ -125,7 +173,8 @@ class Box:
         (S, w, k), above 0 where they forbid a point.
         """
         assert self.known is not None
-        return np.moveaxis(self.known(self.scale(units)) / self.wall_units, -1, 1)
+        values = self.known(self.numbers(self.scale(units)))
+        return np.moveaxis(values / self.wall_units, -1, 1)
 
     def keep(self, units: Array) -> Array:
         """Return those of points of the unit cube (n, d) that may be played."""
@@ -200,8 +249,10 @@ def _norms(
 
 def finite(points: Array, box: Box) -> Finite:
     """Return points of a box (n, d) as a finite action set with the box's kernel."""
-    units = box.unit(points)
-    return Finite.at(units, box.kernel, box.kernel_name, points=points)
+    units = box.embed(box.unit(points))
+    actions = Finite.at(units, box.kernel, box.kernel_name, points=points)
+    actions.firsts = box.firsts
+    return actions
 
 
 def sobol(d: int, size: int) -> Array:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cbobench.gp.kernels import Array, Indices, Matern, SquaredExponential, squared_lengths
+from cbobench.gp.kernels import Array, Indices, Mask, Matern, SquaredExponential, squared_lengths
 from cbobench.gp.mesh import Mesh
 
 STEP = 1e-4  # between the points at which a function of models is evaluated, in units of the cube
@@ -33,6 +33,7 @@ class Taylor:
         rows, columns: of the second derivatives in their matrix, (n - 1 - d,) each.
         orders: of the derivatives in a model, (n,): 0, 1 or 2.
         square: positions in a model of the matrix of second derivatives, (d, d).
+        held: variables on which nothing depends that is climbed, (d,).
     """
 
     d: int
@@ -43,6 +44,7 @@ class Taylor:
     columns: Indices
     square: Indices
     orders: Indices
+    held: Mask
 
     def slopes(self, models: Array) -> Array:
         """(..., n) to (..., d)."""
@@ -51,6 +53,12 @@ class Taylor:
     def bends(self, models: Array) -> Array:
         """(..., n) to (..., d, d)."""
         return models[..., self.square]
+
+    def place(self, variables: Indices) -> Indices:
+        """Return where in a model the numbers of one in some of its variables are."""
+        part = taylor(len(variables))
+        bends = self.square[variables[part.rows], variables[part.columns]]
+        return np.concatenate([[0], 1 + variables, bends])
 
 
 @lru_cache(maxsize=64)
@@ -70,7 +78,8 @@ def taylor(d: int) -> Taylor:
     inverse = np.round(2 * np.linalg.inv(units)) / 2  # differences: whole and half numbers
     values = (units * scale).T.copy()
     models = (inverse / scale[:, None]).T.copy()
-    return Taylor(d, STEP * steps, values, models, rows, columns, square, orders)
+    held = np.zeros(d, dtype=bool)
+    return Taylor(d, STEP * steps, values, models, rows, columns, square, orders, held)
 
 
 def monomials(moved: Array) -> Array:
@@ -107,24 +116,28 @@ def models_at(
     observed: Array,
     weights: Array,
     explain: Callable[[Array], tuple[Array, Array]],
+    floats: Indices,
 ) -> tuple[Array, Array]:
-    """Return Taylor models of means (q, p, n) and variances (q, n) at points (q, d) of the unit
-    cube.
+    """Return Taylor models of means (q, p, n) and variances (q, n) at points (q, k), in d of their
+    coordinates.
 
     Args:
         replicate_of: the replicate of every point, (q,).
-        observed: points of the slots, (S, c, d).
+        observed: points of the slots, (S, c, k).
         weights: w = (K + λI)⁻¹ y, (S, p, c), 0 for an empty slot.
         explain: maps rows (q, 1 + d, c), covariances k with the slots and their slopes, to k (K +
             λI)⁻¹, (q, c), 0 for an empty slot, and to the explained part of all pairs of rows, (q,
             1 + d, 1 + d).
+        floats: the coordinates of the slopes, (d,).
     """
-    q, d = points.shape
+    q = len(points)
+    d = len(floats)
     layout = taylor(d)
     # coordinate by coordinate: whole planes, which are contiguous
-    delta = np.empty((d, q, observed.shape[1]))
+    delta = np.empty((points.shape[1], q, observed.shape[1]))
     np.subtract(points.T[..., None], observed[replicate_of].transpose(2, 0, 1), out=delta)
     k, k1, k2 = kernel.slopes(squared_lengths(np.moveaxis(delta, 0, -1)))
+    delta = delta[floats]
     rows = np.empty((q, 1 + d, delta.shape[2]))  # k and its slope
     rows[:, 0] = k
     twice = 2 * k1
@@ -155,6 +168,15 @@ def interpolate_jet(mesh: Mesh, mean: Array, variance: Array, points: Array) -> 
     """
     models = mesh.models(np.concatenate([mean, variance[:, None]], axis=1), points)
     return Jet(models[:, :-1], models[:, -1])
+
+
+def pad(models: Array, place: Indices, size: int) -> Array:
+    """Return models in more variables, (..., size), that change with none of the others."""
+    if len(place) == size:
+        return models
+    padded = np.zeros((*models.shape[:-1], size))
+    padded[..., place] = models
+    return padded
 
 
 def times(rows: Array, matrix: Array) -> Array:

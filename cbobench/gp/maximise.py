@@ -30,6 +30,7 @@ from cbobench.gp.beliefs import Parts
 from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.jets import STEP, Jet, Taylor, taylor
 from cbobench.gp.kernels import Array, Indices, Mask
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR
 
 STEPS = 24  # largest number of steps
@@ -157,14 +158,23 @@ class Surface:
     """What the climbs of a round climb: its score as a function of points.
 
     Attributes:
-        score, jet, radius: as in `polish`.
-        layout: of the Taylor models.
+        score: the round's score in parts, as a function of beliefs.
+        jet: returns beliefs with two derivatives at points (S, q, d) of the unit cube, where a mask
+            (S, q) asks for them.
+        radius: the longest first step, in units of the cube.
+        held: coordinates that stay as they are, (d,); None for none.
     """
 
     score: Scorer
     jet: Callable[[Array, Mask], Jet]
-    layout: Taylor
     radius: float
+    held: Mask | None = None
+
+    def layout(self, d: int) -> Taylor:
+        """Return that of the Taylor models."""
+        if self.held is None:
+            return taylor(d)
+        return replace(taylor(d), held=self.held)
 
     def model(self, points: Array, mask: Mask, fine: bool) -> tuple[Array, Array, Array]:
         """Return the score at points (S, q, d), models of its parts (S, q, 1 + m, n), both
@@ -173,7 +183,7 @@ class Surface:
         Derivatives of the score in terms of beliefs are differences of the beliefs' models.
         """
         replicates, q, d = points.shape
-        layout = self.layout
+        layout = self.layout(d)
         jet = self.jet(points, mask)
         n = len(layout.steps)
         steps = layout.steps
@@ -213,10 +223,8 @@ class Surface:
 
 
 def polish(
-    score: Scorer,
-    jet: Callable[[Array, Mask], Jet],
+    surface: Surface,
     points: Array,
-    radius: float,
     narrow: bool = False,
     widths: Array | None = None,
     pace: Pace | None = None,
@@ -224,11 +232,7 @@ def polish(
     """Climb from every point to a local maximum.
 
     Args:
-        score: the round's score in parts, as a function of beliefs.
-        jet: returns beliefs with two derivatives at points (S, q, d) of the unit cube, where a mask
-            (S, q) asks for them.
         points: starts, (S, q, d).
-        radius: the longest first step, in units of the cube.
         narrow: whether maxima are narrow (see `Starts`), so that it takes longer to tell which
             climb is the best.
         widths: scores that differ by less tie, (S,): a climb on a plateau must not follow rounding;
@@ -240,7 +244,6 @@ def polish(
         Their number is fixed beforehand, so that no replicate depends on those beside it.
     """
     d = points.shape[2]
-    surface = Surface(score, jet, taylor(d), radius)
     widths = np.zeros(len(points)) if widths is None else widths
     climbs, price = _begin(surface, points, narrow, widths)
     m = price.shape[1]
@@ -248,13 +251,13 @@ def polish(
     last = max(pace.field, default=0)
     for number in range(STEPS):
         if number in pace.field and pace.field[number] < climbs.value.shape[1]:
-            follows = _follows(climbs, radius)
+            follows = _follows(climbs, surface.radius)
             climbs.done |= follows
             value = np.where(follows, -np.inf, levels(climbs.value, widths))
             climbs = climbs.thinned(rank_values(value)[:, : pace.field[number]])
         if number == pace.split and m:
             best = climbs.best[np.arange(len(points)), levels(climbs.value, widths).argmax(axis=1)]
-            beside = neighbours(best, BESIDE * radius)
+            beside = neighbours(best, BESIDE * surface.radius)
             climbs = climbs.joined(_begin(surface, beside, pace.fine, widths)[0])
         # otherwise the field still thins out: the result depends on no other replicate
         if not climbs.done.all():
@@ -304,8 +307,9 @@ def _step(climbs: Climbs, surface: Surface, price: Array, pace: Pace, number: in
     """Make step `number` (from 0) of all climbs that are not done."""
     # Where the last step gained nothing it may have left the kinks, not gone the wrong way.
     active = ~climbs.done
+    layout = surface.layout(climbs.points.shape[2])
     returning = climbs.patience > 0  # a second-order correction, only back to the kinks
-    step, multipliers = best_step(climbs, price, surface.layout, returning)
+    step, multipliers = best_step(climbs, price, layout, returning)
     climbs.multipliers = np.where(returning[..., None], climbs.multipliers, multipliers)
     climbs.points = np.minimum(np.maximum(climbs.points + step, 0.0), 1.0)
     reached, climbs.models, _ = surface.model(climbs.points, active, pace.fine)
@@ -426,7 +430,7 @@ def _subproblem(
             slope = slope - ((weight * kinked)[:, :, None] @ a)[:, :, 0]
         lagrangian = slope - (multipliers[:, :, None] @ a)[:, :, 0]
     # at a side of the box
-    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0)
+    fixed = (points <= 0) & (lagrangian < 0) | (points >= 1) & (lagrangian > 0) | layout.held
     if fixed.any():
         either = fixed[..., None] | fixed[..., None, :]
         bend = np.where(either, -np.eye(d), bend)
@@ -495,6 +499,7 @@ CLOUD = 32  # points around one centre
 AROUND = 2048
 # Best observations around which products of probabilities are looked at; cusps are at any.
 PROMISING = 16
+TURNS = 2  # in which a whole number or a choice of the best end is changed
 FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
 EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
@@ -522,9 +527,13 @@ class Starts:
     observations, and beside them along the axes, because a product of probabilities is often a
     ridge along which one input is free: cusps around all, products around those with the best
     score, which ranks observations by what they lack, in deviations.
+
+    Whole numbers and choices stay as they are in a climb. Further climbs start at the best end with
+    another value of one of them (`turns`).
     """
 
     def __init__(self, box: Box, narrow: bool = False) -> None:
+        self.box = box
         self.candidates = box.candidates
         self.mesh = box.mesh
         self.spacing = box.spacing
@@ -532,6 +541,9 @@ class Starts:
         self.count = PEAKS if d > 1 else PEAKS // 2
         self.cusps = box.kernel_name == "matern12"  # at observed points
         self.narrow = narrow or self.cusps
+        self.turns = 1 if self.cusps else 0
+        if isinstance(box, Mixed):
+            self.turns = TURNS
         self.ended: Array | None = None
         self.round = 0
         if self.mesh is not None:
@@ -618,12 +630,16 @@ class Starts:
             starts.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
         if self.ended is not None and (many or self.narrow):
             starts.append(self.ended)
-        return np.concatenate(starts, axis=1)
+        return self.box.snap(np.concatenate(starts, axis=1))
 
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
-        """Return, for scores with cusps, the best of three clouds around the best points (S, d) so
-        far, (S, q, d).
+        """Return starts (S, q, d) beside the best points (S, d) so far: with one other whole number
+        or choice, or, for scores with cusps, the best of three clouds.
         """
+        if isinstance(self.box, Mixed):
+            points = self.box.change_once(best)
+            count = min(2 * self.count, points.shape[1])
+            return pick(points, rank_values(levels(at(points).total()))[:, :count])
         clouds = [self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)]
         points = np.concatenate(clouds, axis=1)
         return pick(

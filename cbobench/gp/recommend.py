@@ -168,7 +168,8 @@ def likely_best_point(
     per_function = jet.variance.ndim == 4
     reach = min(box.spacing, box.lengthscale / 4)
     for radius in (reach, reach / ZOOM):
-        points = np.minimum(np.maximum(end[:, None] + radius * _steps(box.d), 0.0), 1.0)
+        steps = np.where(box.held, 0.0, radius * _steps(box.d))
+        points = np.minimum(np.maximum(end[:, None] + steps, 0.0), 1.0)
         models = monomials(points - start[:, None])
         mean = jet.mean[:, :, 0] @ models
         variance = (jet.variance[:, :, 0] if per_function else jet.variance) @ models

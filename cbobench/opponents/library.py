@@ -73,9 +73,10 @@ class GivenCube:
         # A coordinate that never varies has no side to divide by.
         self.side = np.where(side > 0, side, 1.0)
         self.d = run.d
-        # A box some of whose points known constraints forbid; None otherwise.
         actions = run.setting.actions
-        self.limited = actions if isinstance(actions, Box) and actions.known else None
+        self.box = actions if isinstance(actions, Box) else None
+        # A box some of whose points known constraints forbid; None otherwise.
+        self.limited = self.box if self.box is not None and self.box.known else None
 
     @cached_property
     def choices(self) -> Array | None:
@@ -86,10 +87,14 @@ class GivenCube:
 
     def action(self, unit: Any) -> Array:
         """Return the point of the problem for a point (d,) in or beside the cube."""
+        if self.box is not None:
+            return self.box.scale(np.asarray(unit))
         return np.clip(self.low + np.asarray(unit) * self.side, self.run.low, self.run.high)
 
     def unit(self, x: Any) -> Array:
         """Return the point of the cube (d,) for a point of the problem."""
+        if self.box is not None:
+            return np.clip(self.box.unit(np.asarray(x)), 0.0, 1.0)
         return np.clip((np.asarray(x) - self.low) / self.side, 0.0, 1.0)
 
 

@@ -402,8 +402,11 @@ def _check_actions(chosen: Actions, allowed: Finite | Box, actions: Actions) -> 
     if isinstance(allowed, Box):
         inside = ((chosen >= allowed.low) & (chosen <= allowed.high)).all(axis=1)
         complaint = f"not in the box from {allowed.low.tolist()} to {allowed.high.tolist()}"
+        if inside.all():
+            inside = (allowed.round(chosen) == chosen).all(axis=1)
+            complaint = "between whole numbers or choices; give round(...) of the box"
         if allowed.known is not None and inside.all():
-            inside = (allowed.known(chosen) <= 0).all(axis=1)
+            inside = ~allowed.forbids(chosen)
             complaint = "beyond a known constraint, which this method does not keep"
     else:
         inside = (chosen >= 0) & (chosen < allowed.n)

@@ -127,7 +127,8 @@ def limit_box(box: Box, known: Known | None) -> Box:
     if known is None:
         return box
     spread = box.scale(sobol(box.d, SPREAD))
-    left = known.keep(np.concatenate([spread, [box.low], [box.high]]))[:SPREAD].sum()
+    spread = np.concatenate([spread, [box.low], [box.high]])
+    left = known.keep(box.numbers(spread))[:SPREAD].sum()
     if left < FEWEST:
         raise Misuse(
             f"known: {left} of {SPREAD:,} points keep {list_names(known.requirements)}; it must be "

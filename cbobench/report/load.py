@@ -51,6 +51,13 @@ def list_values(values: Any) -> list[Any]:
     return [values]
 
 
+def read_coordinate(declared: Any, value: float) -> Any:
+    """What an input of that type is at a coordinate: itself, a whole number, or a choice."""
+    if "choice" in declared:
+        return declared["choice"][int(value)]
+    return int(value) if "int" in declared else value
+
+
 def read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -> pd.Series:
     """An input's values in rows with `problem`, `action` and `x`; empty on problems that do not
     have it.
@@ -62,9 +69,8 @@ def read_input(frame: pd.DataFrame, by_problem: Mapping[str, tuple[int, Any]]) -
             chosen = to_column(values).take(rows["action"].to_numpy(dtype=np.intp))
             parts.append(pd.Series(chosen.to_numpy(), index=rows.index))
         else:
-            parts.append(
-                pd.Series([x[position] for x in rows["x"]], index=rows.index, dtype=np.float64)
-            )
+            column = [read_coordinate(values, x[position]) for x in rows["x"]]
+            parts.append(pd.Series(to_column(column).to_numpy(), index=rows.index))
     return pd.concat(parts).reindex(frame.index)
 
 

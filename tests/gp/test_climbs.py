@@ -199,7 +199,7 @@ def starts_of(box, posterior):
 def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_block(kind, d, m):
     box, many = learned(kind, d, 1 + m)
     block, at = starts_of(box, many)
-    points, values = maximise.polish(penalised, many.jet, block, box.spacing)
+    points, values = maximise.polish(maximise.Surface(penalised, many.jet, box.spacing), block)
     assert ((points >= 0) & (points <= 1)).all()
     best = values.max(axis=1)
     assert (best >= at(block).total().max(axis=1) - 1e-9).all()
@@ -216,7 +216,9 @@ def test_climbs_end_no_lower_than_the_best_start_inside_and_the_same_in_any_bloc
         _, single = learned(kind, d, 1 + m, which=slice(s, s + 1))
         alone, _ = starts_of(box, single)
         np.testing.assert_array_equal(block[s], alone[0])
-        theirs, reached = maximise.polish(penalised, single.jet, alone, box.spacing)
+        theirs, reached = maximise.polish(
+            maximise.Surface(penalised, single.jet, box.spacing), alone
+        )
         np.testing.assert_array_equal(points[s], theirs[0])
         np.testing.assert_array_equal(values[s], reached[0])
 
@@ -229,6 +231,6 @@ def test_a_curved_ridge_is_climbed_to_its_end():
         return Parts.of(-20 * (y - 4 * x**2) ** 2 - (x - 0.1) ** 2)
 
     for start in ([0.3, 0.9], [0.9, 0.3], [0.1, 0.1]):
-        points, values = maximise.polish(scorer, flat, np.array([[start]]), 0.1)
+        points, values = maximise.polish(maximise.Surface(scorer, flat, 0.1), np.array([[start]]))
         assert values.max() > -1e-5
         np.testing.assert_allclose(points[0, values[0].argmax()], [0.7, 0.54], atol=3e-3)

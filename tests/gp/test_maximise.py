@@ -101,6 +101,6 @@ def flat(points, mask):
 )
 def test_a_quadratic_with_a_kink(kink, price, expected):
     start = np.array([[[0.1, 0.9], [0.9, 0.2]]])
-    points, values = maximise.polish(quadratic(kink, price), flat, start, 0.3)
+    points, values = maximise.polish(maximise.Surface(quadratic(kink, price), flat, 0.3), start)
     np.testing.assert_allclose(points[0], [expected] * points.shape[1], atol=1e-6)
     np.testing.assert_allclose(values, values[0, 0], atol=1e-9)

@@ -25,7 +25,7 @@ def reached(box, score):
         return score(points)
 
     start = Starts(box)(score(box.candidates[None]), score, np.full((1, 1, box.d), 0.5))
-    points, values = maximise.polish(scorer, flat_beliefs, start, box.spacing)
+    points, values = maximise.polish(maximise.Surface(scorer, flat_beliefs, box.spacing), start)
     best = values[0].argmax()
     return points[0, best], values[0, best]
 

@@ -26,7 +26,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.classes import are_classes, fit_class, pseudo_values
 from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
-from cbobench.gp.jets import Jet, models_at, taylor, times
+from cbobench.gp.jets import Jet, models_at, pad, taylor, times
 from cbobench.gp.kernels import Actions, Array, Indices, Mask, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
 from cbobench.gp.posteriors.interface import (
@@ -82,19 +82,18 @@ class FittedPosterior(Posterior):
         self.functions = functions
         self.noise = np.full((replicates, functions), np.nan) if noise is None else noise
         self.cube = actions.units if isinstance(actions, Finite) else None
-        self.firsts = actions.firsts if isinstance(actions, Finite) else None
+        self.firsts = actions.firsts
         if candidates is None:
             candidates = actions.candidates if isinstance(actions, Box) else self.cube
         assert candidates is not None
-        self.candidates = candidates
 
         # One array serves all replicates unless they have actions of their own.
-        self.sites = candidates[None]
+        self.sites = self.embed(candidates)[None]
         self.covers_actions = self.cube is not None and len(self.cube) == len(candidates)
         self.extended = further is not None
         if further is not None:
             self.sites = np.concatenate([self.sites.repeat(replicates, axis=0), further], axis=1)
-        self.d = candidates.shape[1]
+        self.d = self.sites.shape[2]
         self.undecided = np.zeros(functions, dtype=bool) if undecided is None else undecided
         self.signed = np.zeros(functions, dtype=bool)
         self.lam = 1.0
@@ -115,6 +114,7 @@ class FittedPosterior(Posterior):
         self.classes = np.zeros(shape, dtype=bool)
         self.class_fits: list[list[Fitted | None]] = [[None] * self.functions for _ in self.fits]
         self.points = np.empty((self.replicates, 0, self.d))
+        self.units = np.empty((self.replicates, 0, self.actions.d))
         # per observation: the first one at the same action
         self.alike = np.empty((self.replicates, 0), dtype=np.intp)
         self.observed = self.values = np.empty((*shape, 0))  # as they are, and as they are modelled
@@ -273,9 +273,11 @@ class FittedPosterior(Posterior):
         self._border(point)
 
     def _enter(self, actions: Actions, values: Array) -> Array:
-        """Store an observation; its points (S, d) are of the cube."""
+        """Store an observation; return its points as models see them, (S, d)."""
         point = np.asarray(self._points_of(actions), dtype=np.float64)
         self.points = np.concatenate([self.points, point[:, None]], axis=1)
+        if self.cube is None:
+            self.units = np.concatenate([self.units, actions[:, None]], axis=1)
         self.observed = np.concatenate([self.observed, values[..., None]], axis=2)
         self.untold = np.concatenate([self.untold, np.isnan(values[:, :1])], axis=1)
         self.values = np.concatenate([self.values, self._modelled(values[..., None])], axis=2)
@@ -290,10 +292,16 @@ class FittedPosterior(Posterior):
             return np.where(self.pulled[..., None], bilog(values), values)
         return values
 
+    def embed(self, units: Array) -> Array:
+        """Return points of the unit cube as models see them, (..., d)."""
+        if isinstance(self.actions, Box):
+            return self.actions.embed(units)
+        return units
+
     def _points_of(self, actions: Actions) -> Array:
-        """Return the points (S[, q], d) of actions (S[, q]), or of the cube already."""
+        """Return the points (S[, q], d) of actions (S[, q]), or of points of the cube."""
         if self.cube is None:
-            return actions
+            return self.embed(actions)
         if not self.extended:
             return self.cube[actions]
         return np.stack(
@@ -440,14 +448,21 @@ class FittedPosterior(Posterior):
         )
 
     def observations(self) -> Array:
-        return self.points
+        return self.units
 
     def jet(self, points: Array, mask: Mask | None = None) -> Jet:
-        replicates, q, d = points.shape
+        """Of the models in all coordinates, those in the floats are derived; all others are 0."""
+        assert isinstance(self.actions, Box)
+        replicates, q, _ = points.shape
         mask = np.ones((replicates, q), dtype=bool) if mask is None else mask
+        floats = self.actions.floats
+        d = len(floats)
         layout = taylor(d)
+        whole = taylor(points.shape[2])
+        place = whole.place(np.flatnonzero(~self.actions.held))
+        points = self.embed(points)
         c = self.count
-        shape = (replicates, self.functions, q, len(layout.steps))
+        shape = (replicates, self.functions, q, len(whole.steps))
         pulls = self.pulls
         count = pulls.shape[2]
         mean_models = np.zeros((*shape[:2], count, *shape[2:]))
@@ -483,19 +498,20 @@ class FittedPosterior(Posterior):
 
         # In units of the lengthscales all kernels are one; derivatives are scaled back by their
         # orders.
-        observed = self._scaled(self.points).reshape(-1, c, d)
+        observed = self._scaled(self.points).reshape(-1, c, self.d)
         lengths = self.lengthscales[s, j]
         amplitude = self.amplitude[s, j, None]
         mean, unit = models_at(
-            points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain
+            points[s, i] / lengths, self.functions * s + j, UNIT, observed, weights, explain, floats
         )
+        lengths = lengths[:, floats]
         per = np.concatenate([np.ones((len(s), 1)), 1 / lengths], axis=1)
         bends = 1 / (lengths[:, layout.rows] * lengths[:, layout.columns])
         scale = np.concatenate([per, bends], axis=1) * amplitude
         means = mean * scale[:, None]
         means[..., 0] += self.centre[s, j, None]
-        mean_models.swapaxes(2, 3)[function_mask] = means
-        jet.variance[function_mask] = unit * scale * amplitude
+        mean_models.swapaxes(2, 3)[function_mask] = pad(means, place, len(whole.steps))
+        jet.variance[function_mask] = pad(unit * scale * amplitude, place, len(whole.steps))
         return jet
 
     def covariances(self, replicate: int, function: int, indices: Indices) -> Array:

@@ -392,6 +392,7 @@ class ObservationPosterior(SharedPosterior):
                 lambda rows: self._explain(
                     rows, np.searchsorted(replicate_of, np.arange(replicates + 1))
                 ),
+                np.arange(d),
             )
         return jet
 

@@ -88,7 +88,7 @@ class SimulatedInstances(Drawn):
         self.simulator = simulator
         self.scenarios = scenarios
         self.noisy = simulator.noisy
-        self.finite = simulator.inputs is not None
+        self.finite = simulator.samples
         # Without noise an observation is what metrics are of;
         # with noise it is where nothing else is simulated.
         self.observed = self.noisy and (not simulator.repeats or simulator.measure == "end")

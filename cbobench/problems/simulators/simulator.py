@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from time import monotonic
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -24,11 +24,12 @@ from cbobench.errors import CbobenchError, CellFailure, Misuse, one_line, rerais
 from cbobench.gp.actions import LARGEST, Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array, StationaryName, stationary
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.params import param
 from cbobench.problems.base import Ability, Channel, Drawn, Fact, Inputs, Objective, Problem
 from cbobench.problems.channels import DELAY, add_delays, lengthscale_of
 from cbobench.problems.instances import Generators
-from cbobench.problems.known import describe_known, limit_box, make_known
+from cbobench.problems.known import Known, describe_known, limit_box, make_known
 from cbobench.problems.simulators.kept import (
     SimulatedFeedback,
     SimulatedInstances,
@@ -50,7 +51,13 @@ from cbobench.problems.tables.configurations import (
     refuse_known,
     state_known,
 )
-from cbobench.problems.tables.inputs import InputSpace
+from cbobench.problems.tables.inputs import (
+    InputSpace,
+    InputType,
+    check_configuration,
+    count_configurations,
+    read_types,
+)
 from cbobench.problems.user_classes import read_runs, refuse_no_constraint
 from cbobench.rng import Streams
 from cbobench.words import count_noun, list_names
@@ -105,8 +112,8 @@ class Simulator(Problem):
         low, high: corners of the box.
         inputs: in their place, types by name: {"width": {"int": [32, 512], "log": True}, "act":
             {"choice": ["relu", "tanh"]}, "rate": {"float": [1e-4, 0.1]}}. `simulate` then gets a
-            mapping of names to values, and methods play a finite set of configurations (see
-            `problems.inputs`).
+            mapping of names to values. With a float among them, or more than 10,000 configurations,
+            methods play all values (see `gp.mixed_actions`); else a finite set.
         objective: {"minimise": "cost"} or {"maximise": "gain"}: what `simulate` returns is then a
             mapping of names to values, and tables speak in these words and units.
         constraints: beside it, bounds by name: {"late": {"at_most": 0.1}, "yield": {"at_least":
@@ -157,9 +164,10 @@ class Simulator(Problem):
         at_least=16,
         at_most=65536,
     )
-    configurations: int = param(
-        2048,
-        "of typed `inputs`, the most that are played: all, or that many of a Sobol sequence",
+    configurations: int | None = param(
+        None,
+        "of typed `inputs`, the most that are played, a fixed sample (of a Sobol sequence) where "
+        "there are more, as methods with the problem's kernel need; null: all, floats at any value",
         at_least=2,
         at_most=LARGEST,
         quiet=True,
@@ -208,7 +216,8 @@ class Simulator(Problem):
         if cls.inputs is None:
             actions = f"box, d = {len(cls.low)}"
         else:
-            actions = f"finite, of {', '.join(cls.inputs)}"
+            is_mixed = count_configurations(read_types(cls.inputs)) > LARGEST
+            actions = f"{'mixed' if is_mixed else 'finite'}, of {', '.join(cls.inputs)}"
         return {
             "actions": actions,
             "constraints": str(cls.m),
@@ -241,7 +250,7 @@ class Simulator(Problem):
         elif hasattr(self, "low") or hasattr(self, "high"):
             raise Misuse(f"{type(self).__name__} has inputs and corners; say one of them")
         else:
-            self.space  # noqa: B018 - refuses wrong types
+            self.types  # noqa: B018 - refuses wrong types
 
         # A class that runs many at once needs no method for one.
         if type(self).simulate is Simulator.simulate and not self.runs_together:
@@ -270,7 +279,7 @@ class Simulator(Problem):
                     f"best_known is {self.best_known}, which is no point of the box from "
                     f"{self.low} to {self.high}"
                 )
-            if self.inputs is None and self.box.forbids(x):
+            if not self.samples and self.box.forbids(x):
                 raise Misuse(f"best_known is {self.best_known}, which is beyond what is known")
 
     @cached_property
@@ -436,7 +445,7 @@ class Simulator(Problem):
         return self.measure == "end" or (self.target is None and self.best_known is None)
 
     def note(self) -> str:
-        if self.inputs is None:
+        if not self.samples:
             parts = describe_known(self.box)
         else:
             space, parts = self._space
@@ -497,9 +506,12 @@ class Simulator(Problem):
 
     @cached_property
     def box(self) -> Box:
-        low, high = (np.array(side, dtype=float) for side in (self.low, self.high))
-        box = Box(low, high, self.kernel, self.lengthscale, self.candidates)
-        return limit_box(box, make_known(self.known, self.input_names(), self._bounds))
+        if self.inputs is not None:
+            box: Box = Mixed.of(self.types, self.kernel, self.lengthscale, self.candidates)
+        else:
+            low, high = (np.array(side, dtype=float) for side in (self.low, self.high))
+            box = Box(low, high, self.kernel, self.lengthscale, self.candidates)
+        return limit_box(box, self._known)
 
     @property
     def _bounds(self) -> list[tuple[str, float, float]]:
@@ -511,6 +523,25 @@ class Simulator(Problem):
         return [j for j, rule in enumerate(self.rules) if rule.known]
 
     @property
+    def _known(self) -> Known | None:
+        names = self.input_names()
+        if self.inputs is not None:
+            names = [t.name for t in self.types if not t.choices]
+        return make_known(self.known, names, self._bounds)
+
+    @cached_property
+    def types(self) -> tuple[InputType, ...]:
+        """The types of its `inputs`."""
+        return read_types(self.inputs)
+
+    @cached_property
+    def samples(self) -> bool:
+        """Whether a finite set of configurations is played: all, or a sample."""
+        if self.inputs is None:
+            return False
+        return self.configurations is not None or count_configurations(self.types) <= LARGEST
+
+    @property
     def space(self) -> InputSpace:
         """The configurations of typed inputs that may be played."""
         space, _ = self._space
@@ -519,12 +550,13 @@ class Simulator(Problem):
     @cached_property
     def _space(self) -> tuple[InputSpace, list[str]]:
         """These, and in words what is left out."""
-        space = InputSpace.of(self.inputs, self.configurations)
-        names = [t.name for t in space.types if t.kind != "choice"]
-        known = make_known(self.known, names, self._bounds)
+        space = InputSpace.of(self.types, self.configurations or LARGEST)
+        known = self._known
         if known is None:
             return space, []
-        rows = [[configuration[name] for name in names] for configuration in space.configurations]
+        rows = [
+            [configuration[name] for name in known.inputs] for configuration in space.configurations
+        ]
         keep = known.keep(np.array(rows, dtype=float))
         beyond = f"{(~keep).sum():,} of {len(keep):,} configurations"
         note = f"{beyond} lie beyond {list_names(known.requirements)}: known, not played"
@@ -532,11 +564,15 @@ class Simulator(Problem):
 
     def identity(self) -> dict[str, Any]:
         known = [*self.known, *(rule.requirement for rule in self.rules if rule.known)]
-        return {"known": known} if known else {}
+        identity: dict[str, Any] = {"known": known} if known else {}
+        # A sample of 2,048 configurations was once the default, and had no word of its own.
+        if isinstance(self.actions, Mixed):
+            identity["actions"] = "mixed"
+        return identity
 
     @cached_property
     def actions(self) -> Finite | Box:
-        if self.inputs is None:
+        if not self.samples:
             return self.box
         finite = Finite.at(
             self.space.points, stationary(self.kernel, self.lengthscale), self.kernel
@@ -563,6 +599,8 @@ class Simulator(Problem):
     def describe_inputs(self) -> Inputs | None:
         if self.inputs is None:
             return super().describe_inputs()
+        if not self.samples:
+            return {t.name: t.declaration for t in self.types}
         return self.space.columns()
 
     @property
@@ -570,12 +608,17 @@ class Simulator(Problem):
         """`best_known` as a point, (d,), or as (1,) its index."""
         if self.inputs is None:
             return np.array(self.best_known, dtype=float)
+        if isinstance(self.box, Mixed):
+            check_configuration(self.types, self.best_known, "best_known")
+            return self.box.read(cast("Mapping[str, Any]", self.best_known))
         return np.array([self.space.find(self.best_known, "best_known")], dtype=float)
 
     def as_written(self, x: Array) -> Any:
         """A point as users write it: coordinates, or input values by name."""
         if self.inputs is None:
             return x.tolist()
+        if isinstance(self.actions, Mixed):
+            return self.actions.write(x)
         return dict(self.space.configurations[int(x[0])])
 
     def draw(self, generators: Generators) -> Drawn:

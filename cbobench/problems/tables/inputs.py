@@ -161,6 +161,13 @@ class InputType:
                 )
 
     @property
+    def declaration(self) -> dict[str, Any]:
+        """What `of` reads, as a run stores it."""
+        if self.choices:
+            return {"choice": [_stored(choice) for choice in self.choices]}
+        return {self.kind: [self.low, self.high]}
+
+    @property
     def range(self) -> str:
         """Its ends in words."""
         return f"{write_number(self.low)} to {write_number(self.high)}"
@@ -218,6 +225,44 @@ class InputType:
         return (x - self.low) / (self.high - self.low)
 
 
+def read_types(declarations: Any) -> tuple[InputType, ...]:
+    """Read a class's `inputs`.
+
+    Raises:
+        Misuse: `InputType.of`; no inputs.
+    """
+    named = isinstance(declarations, Mapping) and all(
+        isinstance(name, str) and name for name in declarations
+    )
+    if not named or not declarations:
+        raise Misuse(
+            f"inputs is {show(declarations)}; give a mapping of names to types, {{'width': "
+            "{'int': [32, 512]}}"
+        )
+    return tuple(InputType.of(name, declaration) for name, declaration in declarations.items())
+
+
+def count_configurations(types: Sequence[InputType]) -> float:
+    """Return how many configurations there are, infinitely many with a float."""
+    return math.prod(math.inf if t.count is None else t.count for t in types)
+
+
+def check_configuration(types: Sequence[InputType], configuration: Any, noun: str) -> None:
+    """Raises `Misuse` for what is no configuration of some inputs, and names the wrong value."""
+    names = [t.name for t in types]
+    if not isinstance(configuration, Mapping) or {*configuration} != {*names}:
+        raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(names)}")
+    for t in types:
+        value = configuration[t.name]
+        is_inside = value in t.choices
+        if not t.choices:
+            is_inside = isinstance(value, int | float) and t.low <= value <= t.high
+            is_inside = is_inside and (t.kind == "float" or value == int(value))
+        if not is_inside:
+            allowed = ", ".join(map(str, t.choices)) or t.range
+            raise Misuse(f"{noun}: {t.name} is {show(value)}; allowed: {allowed}")
+
+
 @dataclass(frozen=True)
 class InputSpace:
     """Configurations of typed inputs.
@@ -241,28 +286,13 @@ class InputSpace:
     measured: bool = False
 
     @classmethod
-    def of(cls, declarations: Any, most: int) -> InputSpace:
-        """Read a class's `inputs`; at most `most` configurations.
+    def of(cls, types: tuple[InputType, ...], most: int) -> InputSpace:
+        """Return at most `most` configurations of some inputs.
 
         All of them if no input is a float and they are not more; else those at the first points of
         a Sobol sequence.
-
-        Raises:
-            Misuse: `InputType.of`; no inputs.
         """
-        named = isinstance(declarations, Mapping) and all(
-            isinstance(name, str) and name for name in declarations
-        )
-        if not named or not declarations:
-            raise Misuse(
-                f"inputs is {show(declarations)}; give a mapping of names to types, {{'width': "
-                "{'int': [32, 512]}}"
-            )
-        types = tuple(InputType.of(name, declaration) for name, declaration in declarations.items())
-        counts = [input_type.count for input_type in types]
-        # A float has no count: it alone makes more configurations than are played.
-        total = math.prod(count or most + 1 for count in counts)
-        if total <= most:
+        if count_configurations(types) <= most:
             combinations = list(itertools.product(*(input_type.values() for input_type in types)))
         else:
             unit = sobol(len(types), most)
@@ -271,7 +301,8 @@ class InputSpace:
             combinations = list(dict.fromkeys(zip(*columns, strict=True)))
         values_of = zip(*combinations, strict=True)
         parts = [t.encode(values) for t, values in zip(types, values_of, strict=True)]
-        configurations = (dict(zip(declarations, values, strict=True)) for values in combinations)
+        names = [t.name for t in types]
+        configurations = (dict(zip(names, values, strict=True)) for values in combinations)
         return cls(
             types=types,
             configurations=tuple(configurations),
@@ -287,9 +318,7 @@ class InputSpace:
     @property
     def complete(self) -> bool:
         """Whether every configuration is one of them."""
-        played = len(self.configurations)
-        # A float has more values than any number of configurations.
-        return math.prod(input_type.count or played + 1 for input_type in self.types) == played
+        return count_configurations(self.types) == len(self.configurations)
 
     @property
     def firsts(self) -> Indices:
@@ -325,17 +354,7 @@ class InputSpace:
         Raises:
             Misuse: it is none of them; the nearest is named.
         """
-        if not isinstance(configuration, Mapping) or {*configuration} != {*self.names}:
-            raise Misuse(f"{noun} is {show(configuration)}; it must give {', '.join(self.names)}")
-        # Input by input, so that the message names the one that is wrong.
-        for t in self.types:
-            value = configuration[t.name]
-            is_inside = value in t.choices
-            if not t.choices:
-                is_inside = isinstance(value, int | float) and t.low <= value <= t.high
-            if not is_inside:
-                allowed = ", ".join(map(str, t.choices)) or t.range
-                raise Misuse(f"{noun}: {t.name} is {show(value)}; allowed: {allowed}")
+        check_configuration(self.types, configuration, noun)
         values = dict(configuration)
         if values in self.configurations:
             return self.configurations.index(values)

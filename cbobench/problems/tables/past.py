@@ -108,7 +108,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
     # Of a finite set an input may be text, which no number has to stand for.
     box = problem.actions if isinstance(problem.actions, Box) else None
     bounded = {rule.column for rule in rules}
-    numeric = [n for n in needed if n not in inputs or n in bounded or box is not None]
+    choices = {n: kinds["choice"] for n, kinds in inputs.items() if box and "choice" in kinds}
+    numeric = [n for n in needed if n not in inputs or n in bounded or (box and n not in choices)]
     fix_text = f"{FIX} (the first: {{place}})"
     values = numbers(frame[numeric], source, fix=FIX, fix_text=fix_text)
     measured = dict(zip(numeric, values.T, strict=True))
@@ -117,9 +118,11 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
         inside = actions >= 0
         known = "and no near one takes its place"
     else:
+        for name, values_of in choices.items():
+            measured[name] = _find_actions([frame[name].tolist()], [values_of]).astype(float)
         actions = np.stack([measured[name] for name in inputs], axis=1)
         inside = np.asarray(((actions >= box.low) & (actions <= box.high)).all(axis=1))
-        inside &= ~box.forbids(actions)
+        inside &= (box.round(actions) == actions).all(axis=1) & ~box.forbids(actions)
         known = f"whose box is from {box.low.tolist()} to {box.high.tolist()}"
         if box.known is not None:
             known += " and has known constraints"

@@ -15,7 +15,7 @@ import pandas as pd
 
 from cbobench.errors import Misuse
 from cbobench.report.groups import Group, gather, group_by
-from cbobench.report.load import Run, RunLike, to_column
+from cbobench.report.load import Run, RunLike, read_coordinate, to_column
 from cbobench.report.quantities import is_in_spreads, read_objective
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
@@ -132,8 +132,12 @@ def name_inputs(
         if inputs:
             return {name: values[point] for name, values in inputs}
         return {"action": point}
-    names = [name for name, _ in inputs or ()] or [f"x_{i + 1}" for i in range(len(point))]
-    return dict(zip(names, point, strict=True))
+    if not inputs:
+        return {f"x_{i}": value for i, value in enumerate(point, start=1)}
+    return {
+        name: read_coordinate(declared, value)
+        for (name, declared), value in zip(inputs, point, strict=True)
+    }
 
 
 def describe_configurations(

@@ -1,0 +1,224 @@
+"""Action sets of floats, whole numbers and choices: a box whose points stand for actions.
+
+A model sees a whole number rounded, and a choice as one coordinate per value, any two equally far
+apart. So its kernel rounds and encodes inside, and is constant between two values
+(Garrido-Merchán & Hernández-Lobato 2020); of choices it takes the weighted Hamming distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+
+from cbobench.gp.box_actions import Box, sobol
+from cbobench.gp.kernels import Array, Indices, Mask, StationaryName
+
+ENUMERATED = 512  # combinations of whole numbers and choices that are all among the candidates
+FEWEST = 8  # candidates of each of them
+WIDEST = 0.5  # largest spacing of candidates, in the floats
+NEAR = 16  # values on both sides of a whole number that are tried in its place
+FAR = 32  # values of all its range that are, too
+
+
+class Typed(Protocol):
+    """What an action set reads of an input (see `problems.tables.inputs.InputType`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def log(self) -> bool: ...
+    @property
+    def choices(self) -> tuple[Any, ...]: ...
+
+
+@dataclass(frozen=True)
+class Mixed(Box):
+    """Points of d typed inputs: floats, whole numbers, and numbers of choices.
+
+    In the unit cube every whole number and every choice has a part of its side, parts of one
+    length unless they are scaled by logarithms: uniform points are uniform over values. Every
+    point of the cube stands for an action.
+
+    Args:
+        types: of the inputs.
+    """
+
+    types: Sequence[Typed] = ()
+
+    @classmethod
+    def of(
+        cls, types: Sequence[Typed], kernel_name: StationaryName, lengthscale: float, size: int
+    ) -> Mixed:
+        """Return all actions of some inputs, with at least `size` candidates."""
+        counts = [int(t.high - t.low) + 1 for t in types if t.kind != "float"]
+        combinations = float(np.prod(counts, dtype=float))
+        if combinations <= ENUMERATED:
+            size = max(size, FEWEST * int(combinations))
+        return cls(
+            low=np.array([t.low for t in types], dtype=float),
+            high=np.array([t.high for t in types], dtype=float),
+            kernel_name=kernel_name,
+            lengthscale=lengthscale,
+            size=size,
+            meshed=False,
+            types=tuple(types),
+        )
+
+    # What an input is -----------------------------------------------------------------------------
+
+    @cached_property
+    def held(self) -> Mask:
+        return np.array([t.kind != "float" for t in self.types])
+
+    @cached_property
+    def logs(self) -> Mask:
+        """Inputs that are scaled by their logarithms, (d,)."""
+        return np.array([t.log for t in self.types])
+
+    @cached_property
+    def firsts(self) -> Indices:
+        widths = [len(t.choices) or 1 for t in self.types]
+        return np.cumsum([0, *widths[:-1]], dtype=np.intp)
+
+    @cached_property
+    def width(self) -> int:
+        return sum(len(t.choices) or 1 for t in self.types)
+
+    @cached_property
+    def floats(self) -> Indices:
+        return self.firsts[~self.held]
+
+    def numbers(self, points: Array) -> Array:
+        return points[..., [not t.choices for t in self.types]]
+
+    def round(self, points: Array) -> Array:
+        return np.where(self.held, np.round(points), points)
+
+    def write(self, x: Array) -> dict[str, Any]:
+        """Return a point (d,) as users write it, values by name."""
+        return {t.name: _written(t, value) for t, value in zip(self.types, x, strict=True)}
+
+    def read(self, values: Mapping[str, Any]) -> Array:
+        """Return the point (d,) of values by name, as `write` gives them."""
+        return np.array(
+            [t.choices.index(values[t.name]) if t.choices else values[t.name] for t in self.types],
+            dtype=float,
+        )
+
+    # Coordinates ----------------------------------------------------------------------------------
+
+    def _scaled(self, values: Array) -> Array:
+        """Return values (..., d), of some inputs their logarithms."""
+        return np.where(self.logs, np.log(np.where(self.logs, values, 1.0)), values)
+
+    @cached_property
+    def _ends(self) -> tuple[Array, Array]:
+        """Both ends of the sides, (d,) each: half a step beyond the first and the last value."""
+        half = 0.5 * self.held
+        return self._scaled(self.low - half), self._scaled(self.high + half)
+
+    def unit(self, points: Array) -> Array:
+        low, high = self._ends
+        return np.clip((self._scaled(points) - low) / (high - low), 0.0, 1.0)
+
+    def scale(self, units: Array) -> Array:
+        low, high = self._ends
+        values = low + units * (high - low)
+        values = np.where(self.logs, np.exp(np.where(self.logs, values, 0.0)), values)
+        return np.clip(self.round(values), self.low, self.high)
+
+    def snap(self, units: Array) -> Array:
+        return np.where(self.held, self.unit(self.scale(units)), units)
+
+    def embed(self, units: Array) -> Array:
+        points = self.scale(units)
+        low = self._scaled(self.low)
+        inside = (self._scaled(points) - low) / (self._scaled(self.high) - low)
+        columns = []
+        for i, t in enumerate(self.types):
+            if t.choices:
+                is_chosen = points[..., i, None] == np.arange(len(t.choices))
+                columns.append(is_chosen * np.sqrt(0.5))
+            else:
+                # Climbs follow slopes of a float, which rounding must not touch.
+                columns.append((inside if self.held[i] else units)[..., i, None])
+        return np.concatenate(columns, axis=-1)
+
+    # Candidates -----------------------------------------------------------------------------------
+
+    def _values(self, i: int) -> Array:
+        """Return all values of a whole number, or numbers of choices."""
+        return np.arange(self.low[i], self.high[i] + 1)
+
+    def _values_beside(self, i: int, value: float) -> Array:
+        """Return values that are tried in the place of one, as many for each."""
+        values = self._values(i)
+        if len(values) <= 2 * NEAR + FAR:
+            return values
+        near = value + np.delete(np.arange(-NEAR, NEAR + 1), NEAR)
+        far = values[np.linspace(0, len(values) - 1, FAR).astype(np.intp)]
+        return np.clip(np.concatenate([near, far]), self.low[i], self.high[i])
+
+    @cached_property
+    def combinations(self) -> Array | None:
+        """All combinations of whole numbers and choices, points of the cube (C, d); None if they
+        are more than `ENUMERATED`.
+        """
+        held = np.flatnonzero(self.held).tolist()
+        if np.prod([self.high[i] - self.low[i] + 1 for i in held]) > ENUMERATED:
+            return None
+        rows = [*product(*(self._values(i) for i in held))]
+        points = np.tile(self.low, (len(rows), 1))
+        points[:, held] = rows
+        return self.unit(points)
+
+    @property
+    def spacing(self) -> float:
+        share = self.size ** (-1 / self.d)
+        if self.combinations is not None:
+            share = (self.size / len(self.combinations)) ** (-1 / len(self.floats))
+        return min(float(share), WIDEST)
+
+    def spread(self, count: int) -> Array:
+        """Return at least `count` points: as many of every combination, if they are enumerated."""
+        combinations = self.combinations
+        if combinations is None:
+            return self.snap(sobol(self.d, count))
+        # Each has a part of the sequence of its own, and all have one point before any has two.
+        each = 1 << int(np.ceil(np.log2(max(FEWEST, count / len(combinations)))))
+        floats = sobol(len(self.floats), each * len(combinations))
+        points = np.tile(combinations, (each, 1, 1))
+        points[..., ~self.held] = floats.reshape(len(combinations), each, -1).swapaxes(0, 1)
+        return points.reshape(-1, self.d)
+
+    def change_once(self, units: Array) -> Array:
+        """Return points of the cube (S, d) with another value of one whole number or choice: (S, k,
+        d), of many values some that are near and some that are spread.
+        """
+        points = self.scale(units)
+        changed = []
+        for i in np.flatnonzero(self.held).tolist():
+            values = np.stack([self._values_beside(i, value) for value in points[:, i]])
+            moved = np.repeat(points[:, None], values.shape[1], axis=1)
+            moved[..., i] = values
+            changed.append(moved)
+        return np.where(self.held, self.unit(np.concatenate(changed, axis=1)), units[:, None])
+
+
+def _written(t: Typed, value: float) -> Any:
+    if t.choices:
+        return t.choices[int(value)]
+    if t.kind == "int":
+        return int(value)
+    return float(value)
