@@ -27,6 +27,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.fit import bilog
 from cbobench.gp.kernels import Actions, Array, Indices, squared_lengths
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.gp.recommend import recommend_in_run
 from cbobench.gp.single import known_variances, true_noise
 from cbobench.gp.thompson import FittedThompson, ThompsonModel, ThompsonMoments, best_of
@@ -51,7 +52,10 @@ class SCBO(ModelledRun):
     Candidates are a randomly shifted Sobol set in the region of which each coordinate is the
     centre's with probability 1 - min(20/d, 1), one at random excepted where all would be; on a
     finite set, the actions inside the region, or the 2d + 1 nearest ones where it holds fewer
-    (ours: on a grid the centre and its neighbours).
+    (ours: on a grid the centre and its neighbours). Where inputs are of several kinds, at most
+    ⌈L h⌉ of the h whole numbers and choices differ from the centre's: a Hamming radius, as in
+    Casmopolitan (Wan et al. 2021), which gives it counters of its own. A whole number stays within
+    L, or takes one step.
 
     Models are fitted (Matérn-5/2, a lengthscale per coordinate, outputs standardised) to f and to
     each g_j, or to its bilog transform where that is likelier. Candidates, L and its bounds are the
@@ -208,10 +212,10 @@ class SCBO(ModelledRun):
         points = self.model.draw_candidates(self.generator, self.most)
         if self.model.cube.units is not None:
             points = self.generator.permutation(points)  # any of those that are equally far
-        units = self.model.units(points)
+        units = self.model.seen(points)
         nearest = np.full(len(points), np.inf)
         under_way = [point for point, _ in self.proposals.values()]
-        for taken in self.model.units(np.concatenate([self.model.played, *under_way])):
+        for taken in self.model.seen(np.concatenate([self.model.played, *under_way])):
             nearest = np.minimum(nearest, squared_lengths(units - taken))
         return points[[nearest.argmax()]]
 
@@ -242,10 +246,18 @@ class SCBO(ModelledRun):
                 return inside
             return self.generator.permutation(inside)[: self.most]
 
+        # However small the region is, a whole number may step, and a choice change.
+        box = self.model.cube.box
+        if isinstance(box, Mixed):
+            low, high = box.widen(low, high, middle)
+
         # A new shift in every round, so that rounds do not share candidates.
         d = len(middle)
         shifted = self.sobol + self.generator.random(d)
         points = low + (shifted - np.floor(shifted)) * (high - low)
+        if isinstance(box, Mixed):
+            most = math.ceil(min(self.side, 1.0) * box.held.sum())
+            points = box.limit_changes(points, middle, most, self.generator)
         # In many dimensions few coordinates move at a time, about 20.
         if d <= PERTURBED:
             return self._keep_allowed(points, middle)

@@ -456,7 +456,7 @@ def step_from_best(
     d = points.shape[1]
     near = np.argsort(distance, kind="stable")
     near = near[distance[near] > LEAST][: NEIGHBOURS * (d + 1)]
-    if not len(near):
+    if not len(near) or (floats is not None and not len(floats)):
         return None
     values = modelled[:, anchor]
     changes = modelled[:, near] - values[:, None]

@@ -66,7 +66,7 @@ def taylor(d: int) -> Taylor:
     """Return the layout for d variables."""
     axes = np.eye(d)
     pairs = [axes[i] + axes[j] for i in range(d) for j in range(i + 1, d)]
-    steps = np.concatenate([np.zeros((1, d)), axes, -axes, np.array(pairs).reshape(-1, d)])
+    steps = np.concatenate([np.zeros((1, d)), axes, -axes, np.array(pairs).reshape(len(pairs), d)])
     rows, columns = np.triu_indices(d)
     bends = steps[:, rows] * steps[:, columns] * np.where(rows == columns, 0.5, 1.0)
     # values = units @ model, for steps of 1

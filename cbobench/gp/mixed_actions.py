@@ -202,6 +202,28 @@ class Mixed(Box):
         points[..., ~self.held] = floats.reshape(len(combinations), each, -1).swapaxes(0, 1)
         return points.reshape(-1, self.d)
 
+    def widen(self, low: Array, high: Array, units: Array) -> tuple[Array, Array]:
+        """Return the corners (d,) of a region about a point of the cube, (d,) each, in which its
+        whole numbers may change by 1 at least and its choices to any.
+        """
+        points = self.scale(units)
+        below = self.unit(self.round(np.maximum(points - 1, self.low)))
+        above = self.unit(self.round(np.minimum(points + 1, self.high)))
+        is_choice = np.array([bool(t.choices) for t in self.types])
+        low = np.where(self.held, np.minimum(low, below), low)
+        high = np.where(self.held, np.maximum(high, above), high)
+        return np.where(is_choice, 0.0, low), np.where(is_choice, 1.0, high)
+
+    def limit_changes(self, units: Array, centre: Array, most: int, generator: Any) -> Array:
+        """Return points of the cube (q, d) in which at most so many whole numbers and choices, any
+        and as many as any, differ from those of a centre (d,).
+        """
+        count = int(self.held.sum())
+        order = generator.random((len(units), count)).argsort(axis=1, kind="stable")
+        is_free = np.ones(units.shape, dtype=bool)
+        is_free[:, self.held] = order < generator.integers(0, 1 + most, size=(len(units), 1))
+        return np.where(is_free, units, centre)
+
     def change_once(self, units: Array) -> Array:
         """Return points of the cube (S, d) with another value of one whole number or choice: (S, k,
         d), of many values some that are near and some that are spread.

@@ -293,7 +293,7 @@ class FittedThompson(ThompsonModel):
 
     def _kernel_inputs(self, inputs: Actions) -> list[Actions]:
         return [
-            lift_points((self.fitted.embed(self.units(inputs)) - 0.5) / lengths)
+            lift_points((self.seen(inputs) - 0.5) / lengths)
             for lengths in self.fitted.lengthscales[0]
         ]
 
