@@ -36,11 +36,10 @@ from cbobench.problems.base import Actions, Feedback, Problem
 FAR = -1e3
 # (1 + m) times a climb's second derivatives squared: 200 rounds in ten minutes of a core
 MOST_WORK = 25_000_000
-# Of steps to the boundary: the deviations that they keep from it, the share of f's amplitude that
-# is worth another one at once, and the longest pause between two, in turns.
-STEP_WIDTH = 0.5
-WORTH = 1e-5
-LONGEST_PAUSE = 6
+# Of steps to the boundary: the least and most deviations that they keep from it.
+NARROWEST = 0.5
+WIDEST = 4.0
+KEPT = 0.5  # the share of its promise that a round must gain for another one of its kind
 # By yes or no: the share of infeasible plays up to which one may be anywhere, and the least
 # P(feasible) of plays beyond it.
 RISK = 1 / 3
@@ -65,10 +64,13 @@ class ConstrainedEI(ScoreAlgorithm):
     2. With the problem's kernel, centres and amplitudes follow the running range of the
        observations.
     3. On a finite set without noise, nothing is played twice.
-    4. On a box without noise, every second round steps from the best feasible point by models that
-       are anchored there (see `gp.anchored`). After a step that gained next to nothing the search
-       has more rounds before the next one. Where no step gains by the models, none is looked for
-       again before a better point is found or the models are fitted anew.
+    4. On a box without noise, a round is a step from the best feasible point by models that are
+       anchored there (see `gp.anchored`), or a search by the score. Both promise a gain over the
+       best feasible f: the model's, or EI times the probability. A round that gains more than half
+       of it is followed by another one of its kind, else by one of the other; an infeasible one
+       has gained nothing. After an infeasible step, steps keep twice the distance from the
+       boundary, after a feasible one half of it. Where no step gains by the models, the search
+       goes on until a better point is found or the models are fitted anew.
     5. Fitted models take a constraint of two values, one of them above 0, for a class (see
        `gp.classes`), and make no steps. While more than a third of all plays were infeasible,
        points that it allows with a probability below 0.9 come behind all others. A constraint
@@ -192,11 +194,14 @@ class ConstrainedEI(ScoreAlgorithm):
             and self.setting.parallel == 1
             and bool(self.noise_free.any())
         )
-        # The maximiser's turn, and per replicate: the value that a step began at (NaN without one),
-        # the turn from which on there may be another one, and how many turns lie between two.
-        self.turn = 0
-        self.step_value = np.full(replicates, np.nan)
-        self.next_step, self.pause = np.full((2, replicates), 2)
+        # By replicate: the best feasible f, whether the round is a step, what it promises to gain
+        # over that f, whether the next one may be a step, and the deviations that steps keep. A
+        # round that others chose is no step, and promises more than can be kept: a step may follow.
+        self.best = np.full(replicates, -np.inf)
+        self.stepping = np.zeros(replicates, dtype=bool)
+        self.promised = np.full(replicates, np.inf)
+        self.step_next = np.zeros(replicates, dtype=bool)
+        self.width = np.full(replicates, NARROWEST)
         # By replicate: from which observation, and models fitted when, no step gained.
         self.fruitless: dict[int, tuple[int | None, int]] = {}
 
@@ -219,20 +224,22 @@ class ConstrainedEI(ScoreAlgorithm):
             noise = self.known_noise()
             assert noise is not None
             posterior.set_noise(self.running.unit_noise(noise))
-        passed = (feedback.g <= 0).all(axis=1)
+        passed = np.asarray((feedback.g <= 0).all(axis=1))
         self.failures += ~passed
         if self.box is None:
             self.played_mask[np.arange(len(played)), played] = True
-        # A step that gained next to nothing shows a function that no smooth model follows, or an
-        # optimum, which may be a local one.
         if self.steps:
-            fits = self._fitted().fits
-            worth = WORTH * np.array([of_replicate[0].amplitude for of_replicate in fits])
-            stepped = np.isfinite(self.step_value)
-            gained = (feedback.f - self.step_value > worth) & passed
-            longer = np.where(gained, 2, np.minimum(2 * self.pause, LONGEST_PAUSE))
-            self.pause = np.where(stepped, longer, self.pause)
-            self.next_step = np.where(stepped, self.turn + self.pause, self.next_step)
+            self._share_rounds(feedback.f, passed)
+
+    def _share_rounds(self, f: Array, passed: Mask) -> None:
+        """Set what the next round is for by what this one gained: f, (S,), and whether it was
+        feasible.
+        """
+        kept = passed & (f - self.best > KEPT * self.promised)
+        self.step_next = self.stepping == kept
+        self.best = np.where(passed, np.maximum(self.best, f), self.best)
+        width = np.where(passed, self.width / 2, self.width * 2).clip(NARROWEST, WIDEST)
+        self.width = np.where(self.stepping, width, self.width)
 
     def view(self, mean: Array, variance: Array, points: Array | None) -> Belief:
         if self.fits:
@@ -313,9 +320,9 @@ class ConstrainedEI(ScoreAlgorithm):
         """Return the points to play and their scores; those of steps have the score 0."""
         if not self.steps:
             return super().maximise(t, box, also)
-        self.turn += 1
-        steps, self.step_value = self._take_steps()
-        stepping = np.isfinite(self.step_value)
+        steps, gains = self._take_steps()
+        self.stepping = stepping = np.isfinite(gains)
+        self.promised = gains
         if stepping.all():
             self.starts.round += 1  # as if the maximiser had been asked
             return steps, np.zeros(len(steps))
@@ -324,29 +331,33 @@ class ConstrainedEI(ScoreAlgorithm):
         # What the maximiser remembers of a replicate depends on no other.
         if ended is not None and self.starts.ended is not None:
             self.starts.ended[stepping] = ended[stepping]
+        # Without an incumbent the score is no gain, and the search promises more than can be kept.
+        offered = np.where(np.isfinite(self.incumbent), np.exp(achieved), np.inf)
+        self.promised = np.where(stepping, gains, offered)
         return np.where(stepping[:, None], steps, points), np.where(stepping, 0.0, achieved)
 
     def _take_steps(self) -> tuple[Array, Array]:
-        """Return points by models anchored at the best feasible ones, (S, d), and f there, (S,);
-        NaN where no step is due, or none gains.
+        """Return points by models anchored at the best feasible ones, (S, d), and their predicted
+        gains, (S,); NaN where no step is due, or none gains.
         """
-        values = np.full(self.setting.replicates, np.nan)
-        points = np.full((len(values), self.setting.actions.d), np.nan)
+        gains = np.full(self.setting.replicates, np.nan)
+        points = np.full((len(gains), self.setting.actions.d), np.nan)
         model = self._fitted()
         box = cast("Box", self.box)
         # No smooth model leads along a class.
-        due = self.noise_free & (self.turn >= self.next_step) & ~model.classes.any(axis=1)
+        due = self.noise_free & self.step_next & ~model.classes.any(axis=1)
         for s in np.flatnonzero(due).tolist():
             # Where no step gained, none will before a better point is found, or models are fitted.
             basis = best_feasible(model.observed[s]), model.fitted_at
             if basis == self.fruitless.get(s):
                 continue
+            width = float(self.width[s])
             step = step_from_best(
                 model.points[s],
                 model.observed[s],
                 model.values[s],
                 model.fits[s],
-                STEP_WIDTH,
+                width,
                 box.floats,
             )
             if step is None:
@@ -354,10 +365,10 @@ class ConstrainedEI(ScoreAlgorithm):
                 continue
             best = model.units[s, [cast("int", basis[0])]]
             points[s] = best[0]
-            points[s, ~box.held], values[s] = step
+            points[s, ~box.held], gains[s] = step
             if box.known is not None:
                 points[s] = box.pull_inside(points[[s]], best)[0]
-        return points, values
+        return points, gains
 
     def score(self, belief: Belief) -> Array:
         # Without an incumbent the score is feasibility alone: any finite value stands for it.

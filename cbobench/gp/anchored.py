@@ -436,7 +436,8 @@ def step_from_best(
     floats: Indices | None = None,
 ) -> tuple[Array, float] | None:
     """Return the floats (f,) of the point of the cube that is best by models anchored at the best
-    feasible observation, and f at the anchor. Whole numbers and choices are the anchor's.
+    feasible observation, and by how much the model's mean of f is higher there. Whole numbers and
+    choices are the anchor's.
 
     It has the highest mean of f among the points near the anchor at which every g_j is at most 0 by
     `width` deviations. None if nothing feasible was observed, or no step gains more than rounding.
@@ -470,7 +471,7 @@ def step_from_best(
     gain = float(models(step[None])[0][0, 0])
     if gain <= ROUNDING * max(abs(float(values[0])), fits[0].amplitude):
         return None
-    return np.clip(centre + step, 0.0, 1.0), float(observed[0, anchor])
+    return np.clip(centre + step, 0.0, 1.0), gain
 
 
 def best_step(

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from benchmarks.quality import maximiser
+from cbobench.algorithms import improvement
 from cbobench.algorithms.improvement import FAR, log_expected_improvement
+from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import Misuse
 from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
+from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.simulators.simulator import Simulator
 from tests.algorithms.easy import bowl
-from tests.helpers import actions, make, play, prepare_class, problem
+from tests.helpers import actions, make, play, prepare_class, problem, watch_asks
 
 ONE = np.ones((1, 1))
 
@@ -163,6 +166,89 @@ def test_steps_are_the_same_alone_as_beside_a_replicate_without_a_feasible_point
     played, played_alone = (cells.metrics.final for cells in (block, alone))
     for name, values in played.items():
         np.testing.assert_array_equal(values[2:], played_alone[name], err_msg=name)
+
+
+GAIN = 1e-3
+MET, BROKEN = 1.5 * GAIN, 2.5 * GAIN  # promises of which GAIN is more, and less, than half
+
+
+def play_script(
+    monkeypatch, step_promise, search_promise, least_width=0.0, search_g=-0.2, incumbent=True
+):
+    """Which of 12 rounds after a design were steps, as letters, and the widths of these steps.
+
+    Every round is `GAIN` above the best feasible f. A step is feasible from `least_width` on, and
+    searches have a g of `search_g`.
+    """
+    best = [0.0]
+    widths, rounds = [], []
+
+    @dataclass(kw_only=True)
+    class Slope(Simulator):
+        source = about = "a test"
+        low, high = (0.0, 0.0), (1.0, 1.0)
+        noisy = False
+        target = 1.2
+
+        def simulate(self, x, gen):
+            if x[1] <= 0.5:
+                best[0] = max(best[0], x[0])
+            return [x[0], x[1] - 0.5]
+
+    def step(points, observed, modelled, fits, width):
+        widths.append(width)
+        assert observed[0][observed[1] <= 0].max() == best[0]
+        return np.array([best[0] + GAIN, 0.3 if width >= least_width else 0.7]), step_promise
+
+    def search(self, t, box, also):
+        if not incumbent:
+            self.incumbent[:] = -np.inf
+        return np.array([[best[0] + GAIN, 0.5 + search_g]]), np.log([search_promise])
+
+    monkeypatch.setattr(improvement, "step_from_best", step)
+    monkeypatch.setattr(ScoreAlgorithm, "maximise", search)
+    algorithm = make("cei")
+    watch_asks(algorithm, lambda t, chosen: rounds.append("t" if algorithm.stepping[0] else "s"))
+    options = PlayOptions(initial={"sobol": 6})
+    list(Play(prepare_class(Slope), "test", algorithm, "cei", [0], 18, options))
+    return "".join(rounds), widths
+
+
+@pytest.mark.parametrize(
+    ("step_promise", "search_promise", "rounds"),
+    [
+        (MET, MET, "tttttttttttt"),
+        (MET, BROKEN, "tttttttttttt"),
+        (BROKEN, MET, "tsssssssssss"),
+        (BROKEN, BROKEN, "tstststststs"),
+    ],
+)
+def test_a_round_that_keeps_its_promise_is_followed_by_one_of_its_kind(
+    monkeypatch, step_promise, search_promise, rounds
+):
+    """A step (t) or a search (s); a design promises nothing, and its best feasible f counts."""
+    assert play_script(monkeypatch, step_promise, search_promise) == (
+        rounds,
+        [0.5] * rounds.count("t"),
+    )
+
+
+@pytest.mark.parametrize("setting", [{"search_g": 0.2}, {"incumbent": False}])
+def test_a_search_that_is_infeasible_or_has_no_incumbent_keeps_no_promise(monkeypatch, setting):
+    assert play_script(monkeypatch, BROKEN, MET, **setting)[0] == "tstststststs"
+
+
+@pytest.mark.parametrize(
+    ("least_width", "widths"),
+    [
+        (0.0, [0.5] * 6),
+        (2.0, [0.5, 1.0, 2.0, 1.0, 2.0, 1.0]),
+        (9.0, [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]),
+    ],
+)
+def test_steps_keep_a_greater_distance_while_they_are_infeasible(monkeypatch, least_width, widths):
+    rounds, seen = play_script(monkeypatch, BROKEN, BROKEN, least_width)
+    assert (rounds, seen) == ("tstststststs", widths)
 
 
 def test_boxes_on_which_a_round_takes_too_long_are_refused_with_the_methods_to_take():

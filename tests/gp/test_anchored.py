@@ -167,7 +167,10 @@ def test_steps_converge_to_the_boundary_to_rounding():
         step = step_from_best(points, values, values, hyper, 0.5)
         if step is None:  # nothing is left to gain
             break
-        points = np.concatenate([points, step[0][None]])
+        point, gain = step
+        gained = disk(point[None])[0, 0] - values[0][values[1] <= 0].max()
+        assert gain == pytest.approx(gained, rel=0.2, abs=1e-12), "what the models predict"
+        points = np.concatenate([points, point[None]])
     assert regrets[0] > 1e-2
     assert -1e-12 < regrets[-1] < 1e-11
 
