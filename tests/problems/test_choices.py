@@ -13,7 +13,7 @@ import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.opponents.local_search import LocalMethod, Restarts
 from cbobench.problems.simulators.simulator import Simulator
-from cbobench.problems.tables.inputs import InputSpace
+from cbobench.problems.tables.inputs import InputSpace, read_types
 from tests.algorithms.test_opponents import OPPONENTS
 from tests.helpers import actions, entry, make, play, prepare_class, refused
 
@@ -85,7 +85,7 @@ def test_numbers_of_numpy_are_numbers():
         "rate": {"float": [np.float32(0.5), np.float64(1.0)]},
         "kind": {"choice": [np.int64(3), np.str_("a"), np.bool_(False), (np.int64(5), "b")]},
     }
-    space = InputSpace.of(types, 50)
+    space = InputSpace.of(read_types(types), 50)
     assert {type(value) for value in space.columns()["trees"]} == {int}
     assert {type(value) for value in space.columns()["rate"]} == {float}
     assert [type(value) for value in space.types[2].choices] == [int, str, bool, tuple]
@@ -119,4 +119,4 @@ WRONG = {
 @pytest.mark.parametrize(("values", "message"), WRONG.values(), ids=WRONG)
 def test_wrong_choices_are_one_line(values, message):
     with refused(f"inputs: 'a': {message}"):
-        InputSpace.of({"a": {"choice": values}}, 10)
+        read_types({"a": {"choice": values}})

@@ -16,7 +16,7 @@ from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.simulators.simulator import Simulator
-from cbobench.problems.tables.inputs import InputSpace, InputType
+from cbobench.problems.tables.inputs import InputSpace, InputType, read_types
 from cbobench.rng import Streams
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.helpers import actions, entry, make, play, prepare_class, refused
@@ -50,7 +50,7 @@ class Net(Simulator):
 
 
 def brute_force(cls=Net):
-    space = InputSpace.of(cls.inputs, 10_000)
+    space = InputSpace.of(read_types(cls.inputs), 10_000)
     values = {tuple(c.values()): cls.simulate(None, c, None) for c in space.configurations}
     return max((f, c) for c, (f, g) in values.items() if g <= 0)
 
@@ -86,7 +86,7 @@ def test_floats_of_a_narrow_range_stay_apart_and_inside(low):
 
 
 def test_distances_are_those_of_the_kernel_that_rounds_and_encodes():
-    space = InputSpace.of(TYPES, 500)
+    space = InputSpace.of(read_types(TYPES), 500)
     x = space.points
     assert x.shape == (len(space.configurations), 1 + 1 + 3 + 1)
     a, b = (InputType.of("act", TYPES["act"]).encode([value]) for value in ("relu", "tanh"))
@@ -100,21 +100,18 @@ def test_distances_are_those_of_the_kernel_that_rounds_and_encodes():
 
 def test_all_configurations_are_played_where_they_are_few():
     two_types = {name: TYPES[name] for name in ("depth", "act")}
-    space = InputSpace.of(two_types, 15)
-    assert space.complete
+    space = InputSpace.of(read_types(two_types), 15)
     assert len(space.configurations) == 15
-    incomplete = InputSpace.of(two_types, 14)
-    assert not incomplete.complete
+    incomplete = InputSpace.of(read_types(two_types), 14)
     assert (
         len({tuple(c.values()) for c in incomplete.configurations})
         == len(incomplete.configurations)
         <= 14
     )
-    assert not InputSpace.of(TYPES, 64).complete
 
 
 def test_a_configuration_is_found_and_the_nearest_is_named():
-    space = InputSpace.of(TYPES, 200)
+    space = InputSpace.of(read_types(TYPES), 200)
     for i in (0, 7, 199):
         assert space.find(dict(space.configurations[i]), "best_known") == i
         assert space.at(space.points[i]) == space.configurations[i]
@@ -252,7 +249,7 @@ def test_a_logarithm_of_pymoo_is_ours():
     from cbobench.opponents.pymoo_methods import TypedCube
 
     types = {"rate": {"float": [1e-4, 1e-1], "log": True}, "width": {"int": [32, 512], "log": True}}
-    cube = TypedCube(InputSpace.of(types, 500))
+    cube = TypedCube(InputSpace.of(read_types(types), 500))
     for index in (0, 17, 499):
         unit = cube.unit(cube.space.points[index])
         assert -9.3 < unit["rate"] < -2.3

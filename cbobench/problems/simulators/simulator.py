@@ -250,7 +250,7 @@ class Simulator(Problem):
         elif hasattr(self, "low") or hasattr(self, "high"):
             raise Misuse(f"{type(self).__name__} has inputs and corners; say one of them")
         else:
-            self.types  # noqa: B018 - refuses wrong types
+            self.actions  # noqa: B018 - refuses wrong types and known constraints
 
         # A class that runs many at once needs no method for one.
         if type(self).simulate is Simulator.simulate and not self.runs_together:
@@ -449,9 +449,9 @@ class Simulator(Problem):
             parts = describe_known(self.box)
         else:
             space, parts = self._space
-            if not space.complete and not parts:
+            if self.plays_some:
                 count = len(space.configurations)
-                parts = [f"{count:,} of the configurations of its inputs are played"]
+                parts = [f"{count:,} of the configurations of its inputs are played", *parts]
         if self.rules:
             parts.append(describe_rules(self.rules, [1.0, *self.units]))
         if self.target is not None:
@@ -479,7 +479,7 @@ class Simulator(Problem):
 
     def offers(self) -> frozenset[Ability]:
         lacking: set[Ability] = {"a safe seed set"}
-        if self.best_known is None:
+        if self.best_known is None or self.is_best_left_out:
             lacking.add("a known optimum")
         # Nothing is told of a failed run that is skipped, as if it never arrived.
         if self.delay is not None or self.failure.then == "skip":
@@ -540,6 +540,17 @@ class Simulator(Problem):
         if self.inputs is None:
             return False
         return self.configurations is not None or count_configurations(self.types) <= LARGEST
+
+    @property
+    def plays_some(self) -> bool:
+        """Whether these are a sample."""
+        count = count_configurations(self.types) if self.samples else 0
+        return count > (self.configurations or LARGEST)
+
+    @property
+    def is_best_left_out(self) -> bool:
+        """Whether a sample is played that `best_known` is none of."""
+        return self.plays_some and self.best_known not in self.space.configurations
 
     @property
     def space(self) -> InputSpace:
@@ -605,12 +616,16 @@ class Simulator(Problem):
 
     @property
     def best_point(self) -> Array:
-        """`best_known` as a point, (d,), or as (1,) its index."""
+        """`best_known` as a point, (d,), or as (1,) its index, the one after the last where a
+        sample leaves it out.
+        """
         if self.inputs is None:
             return np.array(self.best_known, dtype=float)
-        if isinstance(self.box, Mixed):
-            check_configuration(self.types, self.best_known, "best_known")
-            return self.box.read(cast("Mapping[str, Any]", self.best_known))
+        check_configuration(self.types, self.best_known, "best_known")
+        if isinstance(self.actions, Mixed):
+            return self.actions.read(cast("Mapping[str, Any]", self.best_known))
+        if self.is_best_left_out:
+            return np.array([len(self.space.configurations)], dtype=float)
         return np.array([self.space.find(self.best_known, "best_known")], dtype=float)
 
     def as_written(self, x: Array) -> Any:
@@ -619,7 +634,10 @@ class Simulator(Problem):
             return x.tolist()
         if isinstance(self.actions, Mixed):
             return self.actions.write(x)
-        return dict(self.space.configurations[int(x[0])])
+        index = int(x[0])
+        if index == len(self.space.configurations):
+            return self.best_known
+        return dict(self.space.configurations[index])
 
     def draw(self, generators: Generators) -> Drawn:
         count = max(1, self.repeats) if self.noisy else 1

@@ -316,11 +316,6 @@ class InputSpace:
         return [input_type.name for input_type in self.types]
 
     @property
-    def complete(self) -> bool:
-        """Whether every configuration is one of them."""
-        return count_configurations(self.types) == len(self.configurations)
-
-    @property
     def firsts(self) -> Indices:
         """Of every input the first of its coordinates."""
         return find_firsts([len(input_type.choices) or 1 for input_type in self.types])
