@@ -320,6 +320,7 @@ SHIPPED = {
     "field_batches": (7, 10, 80),
     "field_ten": (12, 5, 150),
     "measured": (23, 20, 40),
+    "mixed": (11, 10, 110),
     "held_out": (17, 10, 60),
     "guo_zhu_liu_2022_classical": (3, 20, 500),
     "guo_zhu_liu_2022_classical_fit": (9, 20, 500),
