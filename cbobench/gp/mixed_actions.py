@@ -107,14 +107,25 @@ class Mixed(Box):
 
     def write(self, x: Array) -> dict[str, Any]:
         """Return a point (d,) as users write it, values by name."""
-        return {t.name: _written(t, value) for t, value in zip(self.types, x, strict=True)}
+        coded = self.code(x)
+        chosen = {t.name: t.choices[coded[t.name]] for t in self.types if t.choices}
+        return {**coded, **chosen}
 
     def read(self, values: Mapping[str, Any]) -> Array:
         """Return the point (d,) of values by name, as `write` gives them."""
-        return np.array(
-            [t.choices.index(values[t.name]) if t.choices else values[t.name] for t in self.types],
-            dtype=float,
-        )
+        numbers_of = {t.name: t.choices.index(values[t.name]) for t in self.types if t.choices}
+        return self.decode({**values, **numbers_of})
+
+    def code(self, x: Array) -> dict[str, Any]:
+        """Return a point (d,) by name, of a choice its number (see `InputSpace.code`)."""
+        return {
+            t.name: value if t.kind == "float" else int(value)
+            for t, value in zip(self.types, x.tolist(), strict=True)
+        }
+
+    def decode(self, coded: Mapping[str, Any]) -> Array:
+        """Return the point (d,) of values as `code` gives them."""
+        return np.array([coded[t.name] for t in self.types], dtype=float)
 
     # Coordinates ----------------------------------------------------------------------------------
 
@@ -236,11 +247,3 @@ class Mixed(Box):
             moved[..., i] = values
             changed.append(moved)
         return np.where(self.held, self.unit(np.concatenate(changed, axis=1)), units[:, None])
-
-
-def _written(t: Typed, value: float) -> Any:
-    if t.choices:
-        return t.choices[int(value)]
-    if t.kind == "int":
-        return int(value)
-    return float(value)

@@ -11,6 +11,9 @@ grows with √d, noise variance above 1e-4, by maximum a posteriori). A run begi
 Sobol set. Points are asked for one at a time; those under way are `X_pending`, so that a batch is
 built greedily, as `optimize_acqf` does with `sequential=True`.
 
+Of inputs of several kinds, choices have the kernel of `MixedSingleTaskGP`, and acquisition
+functions are climbed by `optimize_acqf_mixed_alternating`.
+
 Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the
 run's stream, and put back, and only its deterministic algorithms are allowed. Other versions of
 PyTorch may play otherwise.
@@ -20,10 +23,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -31,12 +35,15 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
+from cbobench.errors import Misuse
 from cbobench.gp.box_actions import ActionSet, Box, sobol
 from cbobench.gp.kernels import Actions, Array
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.gp.posteriors.interface import VARIANCE_FLOOR, Moments
 from cbobench.gp.recommend import RunMoments, recommend_in_run
 from cbobench.opponents.library import CubeRun, LibraryMethod, fill_untold, silence_library
 from cbobench.params import param
+from cbobench.problems.base import Problem
 from cbobench.problems.known import Known
 
 Models = Literal["turbo", "default"]
@@ -47,18 +54,23 @@ TINY = 1e-8  # noise variance of play without noise, in units of a function's va
 
 @contextmanager
 def seed_torch(seed: int) -> Iterator[Any]:
-    """PyTorch on one thread with its generator seeded; afterwards all is as it was."""
+    """PyTorch on one thread with its generator seeded, and Python's, by which BoTorch samples
+    choices; afterwards all is as it was.
+    """
     import torch
 
     threads = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
+    state = random.getstate()
     with silence_library(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        random.seed(seed)
         torch.set_num_threads(1)
         torch.use_deterministic_algorithms(True)
         try:
             yield torch
         finally:
+            random.setstate(state)
             torch.use_deterministic_algorithms(deterministic)
             torch.set_num_threads(threads)
 
@@ -151,7 +163,11 @@ class Opponent(CubeRun):
         m).
         """
         model, fitted = fit_model(
-            x, y, self.method.models, getattr(self.method, "noise", "fitted") == "tiny"
+            x,
+            y,
+            self.method.models,
+            getattr(self.method, "noise", "fitted") == "tiny",
+            self._choices,
         )
         self.failed_fits += not fitted
         self.fitted.append(model)
@@ -187,6 +203,8 @@ class Opponent(CubeRun):
             )[0]
         bounds = torch.tensor([[0.0] * self.cube.d, [1.0] * self.cube.d], dtype=torch.double)
         starts = {"num_restarts": self.method.restarts, "raw_samples": self.method.raw}
+        if self.cube.mixed is not None:
+            return self._alternate(torch, acquisition, self.cube.mixed, starts)
         limited = self.cube.limited
         if limited is None:
             return optimize_acqf(acquisition, bounds, q=1, options={"maxiter": 200}, **starts)[0]
@@ -205,6 +223,36 @@ class Opponent(CubeRun):
             nonlinear_inequality_constraints=self._known_constraints(torch, limited),
         )[0]
         return torch.tensor(limited.pull_inside(point.numpy(), first[:1].numpy()))
+
+    @cached_property
+    def _choices(self) -> list[int]:
+        """Which inputs are choices."""
+        if self.cube.mixed is None:
+            return []
+        return [i for i, t in enumerate(self.cube.mixed.types) if t.choices]
+
+    def _alternate(self, torch: Any, acquisition: Any, mixed: Mixed, starts: dict[str, int]) -> Any:
+        """Where an acquisition function of floats, whole numbers and choices is largest, (1, d)."""
+        from botorch.optim.optimize_mixed import (
+            MAX_DISCRETE_VALUES,
+            optimize_acqf_mixed_alternating,
+        )
+
+        # A whole number of more values is a float to the library, too.
+        values: dict[int, list[float]] = {}
+        for i in np.flatnonzero(mixed.held).tolist():
+            count = int(mixed.high[i] - mixed.low[i]) + 1
+            if i in self._choices or count <= MAX_DISCRETE_VALUES:
+                points = np.tile(mixed.low, (count, 1))
+                points[:, i] += np.arange(count)
+                values[i] = mixed.unit(points)[:, i].tolist()
+        return optimize_acqf_mixed_alternating(
+            acquisition,
+            torch.tensor(mixed.unit(np.array([mixed.low, mixed.high]))),
+            discrete_dims={i: values[i] for i in values if i not in self._choices},
+            cat_dims={i: values[i] for i in self._choices},
+            **starts,
+        )[0]
 
     def _known_constraints(self, torch: Any, box: Box) -> list[Any]:
         """Known constraints of a box as the library takes them, at least 0 where a point of the
@@ -250,6 +298,8 @@ class Conditioned(RunMoments):
             self.models.append(model)
 
     def at(self, inputs: Actions) -> Moments:
+        if isinstance(self.actions, Box):
+            inputs = self.actions.snap(inputs)
         points = self.torch.tensor(inputs if self.choices is None else self.choices[inputs])
         with self.torch.no_grad():
             posteriors = [model.posterior(points) for model in self.models]
@@ -258,16 +308,19 @@ class Conditioned(RunMoments):
         return mean.numpy(), np.sqrt(np.maximum(variance.numpy(), VARIANCE_FLOOR))
 
 
-def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any, bool]:
+def fit_model(
+    x: Any, y: Any, models: Models, exact: bool = False, choices: Sequence[int] = ()
+) -> tuple[Any, bool]:
     """The model of p functions, each with its own parameters, observed at points (n, d) of the
     cube: y (n, p); and whether its fit succeeded.
 
     Args:
         exact: whether the noise variance is not fitted, but `TINY` of each function's own.
+        choices: which coordinates are choices, any two of which are equally far apart.
     """
     from botorch.exceptions import ModelFittingError
     from botorch.fit import fit_gpytorch_mll
-    from botorch.models import SingleTaskGP
+    from botorch.models import MixedSingleTaskGP, SingleTaskGP
     from botorch.models.transforms.outcome import Standardize
     from gpytorch.constraints import Interval
     from gpytorch.kernels import MaternKernel, ScaleKernel
@@ -281,16 +334,23 @@ def fit_model(x: Any, y: Any, models: Models, exact: bool = False) -> tuple[Any,
         options["train_Yvar"] = TINY * y.var(dim=0).expand(y.shape).contiguous()
     if models == "turbo":
         batch = {"batch_shape": y.shape[1:]} if p > 1 else {}
-        within = Interval(0.005, 4.0)
-        matern = MaternKernel(
-            nu=2.5, ard_num_dims=x.shape[1], lengthscale_constraint=within, **batch
-        )
-        options["covar_module"] = ScaleKernel(matern, **batch)
+
+        def matern(**shape: Any) -> Any:
+            return MaternKernel(nu=2.5, lengthscale_constraint=Interval(0.005, 4.0), **shape)
+
+        if choices:
+            options["cont_kernel_factory"] = matern
+        else:
+            options["covar_module"] = ScaleKernel(matern(ard_num_dims=x.shape[1], **batch), **batch)
         if not exact:
             options["likelihood"] = GaussianLikelihood(
                 noise_constraint=Interval(1e-8, 1e-3), **batch
             )
-    model = SingleTaskGP(x, y, outcome_transform=Standardize(m=p), **options)
+    options["outcome_transform"] = Standardize(m=p)
+    if choices:
+        model = MixedSingleTaskGP(x, y, cat_dims=[*choices], **options)
+    else:
+        model = SingleTaskGP(x, y, **options)
     # A fit that fails may leave parameters anywhere, so they go back to where they began.
     before = {name: value.clone() for name, value in model.state_dict().items()}
     try:
@@ -332,6 +392,15 @@ class Improving(Climbed):
 
     models: Models = param("default", MODELS_ARE)
     bilog: bool = param(True, "model sign(g) ln(1 + |g|) in place of g (Eriksson & Poloczek 2021)")
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        actions = problem.actions
+        if isinstance(actions, Mixed) and actions.known is not None:
+            raise Misuse(
+                "BoTorch climbs whole numbers and choices without known constraints; allowed: "
+                "configurations: 2048 of the problem, a sample of them; or botorch-scbo or cei"
+            )
 
 
 def first_output(samples: Any, X: Any = None) -> Any:
@@ -505,6 +574,8 @@ class TrustRegion(Opponent):
         moved = torch.rand(count, d, dtype=torch.double) <= min(20 / d, 1.0)
         moved[~moved.any(dim=1), torch.randint(0, d, (int((~moved.any(dim=1)).sum()),))] = True
         points = torch.where(moved, low + (high - low) * drawn, centre)
+        if self.cube.mixed is not None:
+            points = torch.tensor(self.cube.mixed.snap(points.numpy()))
         if self.cube.limited is not None:
             points = points[~torch.tensor(self.cube.limited.beyond(points.numpy()))]
         return points if len(points) else centre[None]
@@ -516,8 +587,9 @@ class BotorchSCBO(BotorchMethod):
     """SCBO as in BoTorch's tutorial on scalable constrained optimization: Thompson sampling in a
     trust region.
 
-    The tutorial's trust region, counters and candidates, for batches of one. On a finite set
-    candidates are the actions in the region, or the 2d + 1 nearest ones where it has fewer.
+    The tutorial's trust region, counters and candidates, for batches of one; candidates are
+    rounded where inputs are whole numbers or choices, which the tutorial has none of. On a finite
+    set candidates are the actions in the region, or the 2d + 1 nearest ones where it has fewer.
 
     Differs from the tutorial:
 

@@ -35,17 +35,21 @@ class Evolution(CubeRun):
         # Random numbers come from the run's stream; NaN as a seed leaves NumPy's global generator
         # alone.
         options: dict[str, Any] = {
-            "bounds": [0.0, 1.0],
+            "bounds": [*self.cube.ends],
             "randn": normal,
             "seed": np.nan,
             "verbose": -9,
             "verb_log": 0,
         }
+        if self.cube.mixed is not None:
+            low, high = self.cube.ends
+            options["integer_variables"] = np.flatnonzero(self.cube.counted).tolist()
+            options["CMA_stds"] = high - low
         if self.cube.d == 1:
             options["maxstd"] = np.inf  # its limit on step sizes raises an error in one dimension
         if self.method.population is not None:
             options["popsize"] = self.method.population
-        self.strategy = cma.CMAEvolutionStrategy(start, self.method.sigma, options)
+        self.strategy = cma.CMAEvolutionStrategy(self.cube.count(start), self.method.sigma, options)
         functions = {
             "fun": lambda i: -self.evaluations[i][0],
             "constraints": lambda i: self.evaluations[i][1],
@@ -60,7 +64,7 @@ class Evolution(CubeRun):
                 self._advance()
             self.generation = self.strategy.ask()
             self.evaluations = []
-        return self.cube.action(self.generation[len(self.evaluations)])
+        return self.cube.action(self.cube.uncount(self.generation[len(self.evaluations)]))
 
     @silence_library()
     def refuse(self, x: Array) -> None:
@@ -97,8 +101,10 @@ class CMAES(LibraryMethod):
     its bounds.
 
     It begins at a uniformly random point (after a suite's initial design, at its best one), and
-    again at a random one when its own criteria end a run. On a finite set the nearest action is
-    played, and the point as it was asked keeps what was observed there.
+    again at a random one when its own criteria end a run. Whole numbers, and the numbers of
+    choices, are its `integer_variables`; those that are scaled by logarithms are rounded. On a
+    finite set the nearest action is played, and the point as it was asked keeps what was observed
+    there.
     """
 
     source = "pycma (Hansen 2016); Atamna et al. (2017)"

@@ -16,9 +16,11 @@ import numpy as np
 
 from cbobench.algorithms.asktell import AskTell, Given
 from cbobench.errors import Misuse
-from cbobench.gp.box_actions import Box
-from cbobench.gp.kernels import Array
+from cbobench.gp.box_actions import ActionSet, Box
+from cbobench.gp.kernels import Array, Mask
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.problems.base import Problem
+from cbobench.problems.tables.inputs import InputSpace
 from cbobench.registry import tell_install
 
 
@@ -64,6 +66,13 @@ class LibraryMethod(CubeMethod):
             raise Misuse(self.missing())
 
 
+def find_types(actions: ActionSet) -> InputSpace | Mixed | None:
+    """Return what codes and decodes actions of typed inputs; None where inputs have no types."""
+    if isinstance(actions, Mixed):
+        return actions
+    return getattr(actions, "space", None)
+
+
 class GivenCube:
     """The actions of a run in the unit cube, on which the libraries work."""
 
@@ -77,6 +86,7 @@ class GivenCube:
         self.box = actions if isinstance(actions, Box) else None
         # A box some of whose points known constraints forbid; None otherwise.
         self.limited = self.box if self.box is not None and self.box.known else None
+        self.mixed = actions if isinstance(actions, Mixed) else None
 
     @cached_property
     def choices(self) -> Array | None:
@@ -96,6 +106,35 @@ class GivenCube:
         if self.box is not None:
             return np.clip(self.box.unit(np.asarray(x)), 0.0, 1.0)
         return np.clip((np.asarray(x) - self.low) / self.side, 0.0, 1.0)
+
+    # For libraries that take whole numbers as such, and choices by their numbers ------------------
+
+    @cached_property
+    def counted(self) -> Mask:
+        """Whole numbers and choices, (d,), but for those that are scaled by logarithms."""
+        if self.mixed is None:
+            return np.zeros(self.d, dtype=bool)
+        return self.mixed.held & ~self.mixed.logs
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array]:
+        """Both ends of the sides, (d,) each: of what is counted half a step beyond its values."""
+        low = np.where(self.counted, self.run.low - 0.5, 0.0)
+        high = np.where(self.counted, self.run.high + 0.5, 1.0)
+        return low, high
+
+    def count(self, units: Array) -> Array:
+        """Return points of the cube (..., d) with the values of what is counted."""
+        if self.mixed is None:
+            return units
+        return np.where(self.counted, self.mixed.scale(units), units)
+
+    def uncount(self, points: Any) -> Any:
+        """Return the points of the cube (..., d) for those that `count` gives."""
+        if self.mixed is None:
+            return points
+        low, high = self.ends
+        return (points - low) / (high - low)
 
 
 class CubeRun:

@@ -12,9 +12,12 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
+from cbobench.errors import Misuse
 from cbobench.gp.kernels import Array
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.opponents.library import CubeMethod, CubeRun, LibraryMethod, silence_library
 from cbobench.params import param
+from cbobench.problems.base import Problem
 
 SEEDS = 100_000  # a seed costs NOMAD as many draws as it says
 
@@ -59,7 +62,7 @@ class Restarts(CubeRun):
         limited = self.cube.limited
         while limited is not None and limited.beyond(start):
             start = self.sobol.next()
-        return start
+        return self.cube.count(start)
 
     def _is_passed(self, point: Array) -> bool:
         """Whether a point is answered without a play."""
@@ -72,7 +75,7 @@ class Restarts(CubeRun):
         limited = self.cube.limited
         if limited is not None and self.start is not None:
             point = limited.pull_inside(point[None], self.start[None])[0]
-        return self.cube.action(point)
+        return self.cube.action(self.cube.uncount(point))
 
     def tell(self, x: Array, f: float, g: Array) -> None:
         self.values[self.point.tobytes()] = f, g
@@ -80,7 +83,7 @@ class Restarts(CubeRun):
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start at the best of the points that were not asked for; its values are known."""
         if self.is_best(f, g):
-            self.start = self.cube.unit(x)
+            self.start = self.cube.count(self.cube.unit(x))
             self.values = {self.start.tobytes(): (f, g)}
 
     @silence_library()
@@ -122,7 +125,7 @@ class LocalMethod(CubeMethod):
     the value that it had. On a finite set the nearest action is played, and the point as it was
     asked keeps what was observed there: differences of SLSQP are then 0. Known constraints are
     given to the solver; of a point beyond them the last one that is allowed is played, on the way
-    from the run's start.
+    from the run's start. Whole numbers and choices are refused, but for a sample of configurations.
 
     Class attributes:
         solver: SciPy's name of it.
@@ -132,6 +135,14 @@ class LocalMethod(CubeMethod):
     solver: ClassVar[str]
     step_option: ClassVar[str]
     optimiser_class = Restarts
+
+    def check(self, problem: Problem) -> None:
+        super().check(problem)
+        if isinstance(problem.actions, Mixed):
+            raise Misuse(
+                "it takes floats alone; the problem has whole numbers or choices; allowed: "
+                "configurations: 2048 of the problem, a sample of them; or cei or scbo"
+            )
 
 
 @ALGORITHMS.register("cobyla")
@@ -212,7 +223,7 @@ class MeshRuns(Restarts):
 
     def _is_passed(self, point: Array) -> bool:
         limited = self.cube.limited
-        if limited is None or not limited.beyond(point):
+        if limited is None or not limited.beyond(self.cube.uncount(point)):
             return False
         self.failing.add(point.tobytes())
         return True
@@ -238,15 +249,20 @@ class MeshRuns(Restarts):
         seed = self.cube.run.seed % SEEDS
         PyNomad.setSeed(seed)
         PyNomad.resetRandomNumberGenerator()
+        types = np.where(self.cube.counted, "I", "R")
         settings = [
+            f"BB_INPUT_TYPE ( {' '.join(types)} )",
             f"BB_OUTPUT_TYPE OBJ {'PB ' * self.cube.run.m}",
             f"MAX_BB_EVAL {len(self.values) + len(self.failing) + 1}",
             f"SEED {seed}",
             "DISPLAY_DEGREE 0",
             "NB_THREADS_PARALLEL_EVAL 1",
         ]
-        side = [1.0] * self.cube.d
-        PyNomad.optimize(evaluate, start.tolist(), [0.0] * self.cube.d, side, settings)
+        # Whole numbers have bounds that are values.
+        half = 0.5 * self.cube.counted
+        low, high = self.cube.ends
+        bounds = (low + half).tolist(), (high - half).tolist()
+        PyNomad.optimize(evaluate, start.tolist(), *bounds, settings)
         if unknown:
             raise Unknown(unknown[0])
 
@@ -260,9 +276,10 @@ class Nomad(LibraryMethod):
     Constraints are met by the progressive barrier: beside the best feasible point it keeps the best
     infeasible one below a bound on the violation, which falls. Settings are the library's. The
     first run starts at the best point of a suite's initial design, if there is one; whenever a run
-    ends, the next one starts at a new point of a scrambled Sobol sequence. On a finite set the
-    nearest action is played, and the point as it was asked keeps what was observed there: an action
-    may be played many times, as its other points are new to NOMAD.
+    ends, the next one starts at a new point of a scrambled Sobol sequence. Whole numbers, and the
+    numbers of choices, are its integers (`BB_INPUT_TYPE`); those that are scaled by logarithms are
+    rounded. On a finite set the nearest action is played, and the point as it was asked keeps what
+    was observed there: an action may be played many times, as its other points are new to NOMAD.
     """
 
     source = "Audet, Le Digabel, Rochon Montplaisir and Tribes (2022)"

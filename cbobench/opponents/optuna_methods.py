@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
+from cbobench.opponents.library import GivenCube, LibraryMethod, find_types, silence_library
 from cbobench.params import param, required
 from cbobench.problems.tables.inputs import InputSpace
 
@@ -26,7 +26,7 @@ class Study:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.study = optuna.create_study(direction="maximize", sampler=method.sampler(run))
         self.cube = GivenCube(run)
-        self.space: InputSpace | None = getattr(run.setting.actions, "space", None)
+        self.space = find_types(run.setting.actions)
         self.create_trial = optuna.trial.create_trial
         self.failed = optuna.trial.TrialState.FAIL
         kinds = optuna.distributions
@@ -52,7 +52,7 @@ class Study:
         params = self.trials[-1].params
         if self.space is None:
             return self.cube.action([*params.values()])
-        return self.space.nearest(self.space.decode(params))
+        return self.space.decode(params)
 
     @silence_library()
     def refuse(self, x: Any) -> None:
@@ -73,8 +73,8 @@ class Study:
         for name, value in constraints(g).items():
             trial.set_constraint(name, value)
         params = trial.params
-        if self.space is not None and self.space.measured:
-            params = self.space.code(self.space.configurations[x])
+        if isinstance(self.space, InputSpace) and self.space.measured:
+            params = self.space.code(x)
         if params == trial.params and not math.isnan(f):
             self.study.tell(trial, f)
         else:
@@ -97,7 +97,7 @@ class Study:
         if self.space is None:
             params = dict(zip(self.sides, self.cube.unit(x).tolist(), strict=True))
         else:
-            params = self.space.code(self.space.at(x))
+            params = self.space.code(x)
         self._add(params, f, g)
 
 
@@ -110,9 +110,9 @@ def constraints(g: Array) -> dict[str, float]:
 class OptunaMethod(LibraryMethod):
     """Base of Optuna's samplers for one objective with constraints.
 
-    Coordinates are floats in [0, 1]; typed inputs keep their types. On a finite set the nearest
-    action is played, and its observation is assigned to the proposed point; in a table with types,
-    to the configuration that was measured.
+    Coordinates are floats in [0, 1]; typed inputs keep their types, floats, whole numbers and
+    categories. On a finite set the nearest action is played, and its observation is assigned to the
+    proposed point; in a table with types, to the configuration that was measured.
 
     Class attributes:
         ranks_by_violation: whether of an infeasible trial its total violation alone counts.

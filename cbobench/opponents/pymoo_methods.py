@@ -12,26 +12,27 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, silence_library
+from cbobench.gp.mixed_actions import Mixed, Typed
+from cbobench.opponents.library import GivenCube, LibraryMethod, find_types, silence_library
 from cbobench.params import param, required
-from cbobench.problems.tables.inputs import InputSpace, InputType
+from cbobench.problems.tables.inputs import InputSpace
 
 
 class TypedCube:
-    """Configurations of typed inputs as pymoo's mixed variables.
+    """Actions of typed inputs as pymoo's mixed variables.
 
     One that is scaled by its logarithm is a float. A category is the number of its choice, because
     pymoo makes an array of the options, in which 0.5 beside text becomes "0.5".
     """
 
-    def __init__(self, space: InputSpace) -> None:
+    def __init__(self, space: InputSpace | Mixed) -> None:
         self.space = space
 
     def variables(self) -> dict[str, Any]:
         """pymoo's variables by name."""
         from pymoo.core.variable import Choice, Integer, Real
 
-        def variable(axis: InputType) -> Any:
+        def variable(axis: Typed) -> Any:
             if axis.kind == "choice":
                 return Choice(options=[*range(len(axis.choices))])
             if axis.log:
@@ -42,19 +43,17 @@ class TypedCube:
 
         return {axis.name: variable(axis) for axis in self.space.types}
 
-    def action(self, values: dict[str, Any]) -> int:
-        """The nearest configuration that is played."""
+    def action(self, values: dict[str, Any]) -> Any:
+        """The action that is played for them, of a finite set the nearest one."""
         plain = {
             axis.name: math.exp(values[axis.name]) if axis.log else values[axis.name]
             for axis in self.space.types
         }
-        return self.space.nearest(self.space.decode(plain))
+        return self.space.decode(plain)
 
-    def unit(self, x: Array | int) -> dict[str, Any]:
-        """pymoo's values of a configuration, by its coordinates or its index."""
-        values = self.space.code(
-            self.space.configurations[x] if isinstance(x, int) else self.space.at(x)
-        )
+    def unit(self, x: Any) -> dict[str, Any]:
+        """pymoo's values of an action, by its coordinates or its index."""
+        values = self.space.code(x)
         return {
             axis.name: math.log(values[axis.name]) if axis.log else values[axis.name]
             for axis in self.space.types
@@ -72,15 +71,15 @@ class Generations:
         from pymoo.core.termination import NoTermination
 
         self.run = run
-        space = getattr(run.setting.actions, "space", None) if method.mixed else None
-        if space is None:
+        self.space = find_types(run.setting.actions) if method.mixed else None
+        if self.space is None:
             self.cube: GivenCube | TypedCube = GivenCube(run)
             variables: dict[str, Any] = {"n_var": run.d, "xl": 0.0, "xu": 1.0}
         else:
-            self.cube = TypedCube(space)
+            self.cube = TypedCube(self.space)
             variables = {"vars": self.cube.variables()}
         problem = Problem(n_obj=1, n_ieq_constr=run.m, **variables)
-        self.algorithm = method.algorithm(space is not None)
+        self.algorithm = method.algorithm(self.space is not None)
         self.algorithm.setup(problem, termination=NoTermination(), seed=run.seed, verbose=False)
         self.population: Any = []
         self.evaluated = 0
@@ -109,7 +108,10 @@ class Generations:
 
     def refuse(self, x: Any) -> None:
         """Put a random individual in the place of the last one."""
-        self.population[self.evaluated].X = self.run.generator.random(self.run.d)
+        point = self.run.generator.random(self.run.d)
+        if isinstance(self.space, Mixed):
+            point = self.cube.unit(self.space.scale(point))
+        self.population[self.evaluated].X = point
 
     def tell(self, x: Any, f: float, g: Array) -> None:
         individual = self.population[self.evaluated]
@@ -183,8 +185,8 @@ class PymooDE(PymooMethod):
     """pymoo's differential evolution with its default variant, DE/best/1/bin.
 
     Each individual is replaced by its offspring if that is better: feasible in place of infeasible,
-    or less violation, or, if both are feasible, a better f. Typed inputs are played as points of a
-    finite set.
+    or less violation, or, if both are feasible, a better f. Typed inputs are points of the cube,
+    rounded to an action, which becomes the individual.
     """
 
     source = "pymoo (Blank & Deb 2020); Storn & Price (1997)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,8 +31,18 @@ class Suggestions:
         self.sobol = SobolSequence(given.d, given.generator)
         self.x: list[Array] = []
         self.y: list[Array] = []
+
+        def specify(i: int) -> Any:
+            """Return what the library is told of input i, a choice by its number."""
+            low, high = given.low[i], given.high[i]
+            if not self.cube.counted[i]:
+                return egobox.XSpec(egobox.XType.FLOAT, [0.0, 1.0])
+            if self.cube.mixed is not None and self.cube.mixed.types[i].choices:
+                return egobox.XSpec(egobox.XType.ENUM, [high + 1])
+            return egobox.XSpec(egobox.XType.INT, [low, high])
+
         self.optimiser = egobox.Egor(
-            [[0.0, 1.0]] * given.d,
+            [specify(i) for i in range(given.d)],
             cstr_specs=[egobox.CstrSpec.leq(0.0, tol=method.tolerance)] * given.m,
             infill_strategy=getattr(
                 egobox.InfillStrategy, method.criterion.upper().replace("-", "_")
@@ -46,6 +56,8 @@ class Suggestions:
         choices = self.cube.choices
         if choices is not None:
             point = choices[((choices - point) ** 2).sum(axis=1).argmin()]
+        if self.cube.mixed is not None:
+            point = self.cube.mixed.snap(point)
         # Where the library's own loop finds no other point, it ends.
         is_known = any(np.array_equal(point, known) for known in self.x)
         return self.cube.action(self.sobol.next() if is_known else point)
@@ -59,7 +71,8 @@ class Suggestions:
         seed = int(self.generator.integers(2**31))
         try:
             y = fill_untold(self.y) * np.array([-1.0, *[1.0] * self.cube.run.m])  # it minimises
-            return np.asarray(self.optimiser.suggest(np.array(self.x), y, seed=seed)[0])
+            x = self.cube.count(np.array(self.x))
+            return np.asarray(self.cube.uncount(self.optimiser.suggest(x, y, seed=seed)[0]))
         except BaseException as error:  # a panic of Rust is no Exception
             if type(error).__name__ != "PanicException":
                 raise
@@ -79,8 +92,9 @@ class SEGO(LibraryMethod):
     f and every g_j have a Gaussian process each, without noise, fitted anew every round. A run
     begins with a scrambled Sobol set. A point that is known already is not played again, but the
     next one of the Sobol sequence. With the library's own tolerance, points that violate a
-    constraint by as much stand as the best, which feasible ones have to beat. On a finite set the
-    nearest action is played. Other versions of egobox may play otherwise.
+    constraint by as much stand as the best, which feasible ones have to beat. Whole numbers are its
+    INT and choices its ENUM; whole numbers that are scaled by logarithms are rounded. On a finite
+    set the nearest action is played. Other versions of egobox may play otherwise.
     """
 
     source = "egobox (Lafage 2022); Sasena (2002)"

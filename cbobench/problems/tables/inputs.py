@@ -329,19 +329,21 @@ class InputSpace:
             for name in self.names
         }
 
-    def code(self, configuration: Mapping[str, Any]) -> Configuration:
-        """Return the values by name, of a category the number of its choice: libraries cast and
-        compare them.
+    def code(self, x: int | Array) -> Configuration:
+        """Return the values by name of a configuration, by its index or its coordinates (d,); of a
+        category the number of its choice: libraries cast and compare them.
         """
+        index = x if isinstance(x, int) else self._index(x)
+        configuration = self.configurations[index]
         numbers_of = {
             t.name: t.choices.index(configuration[t.name]) for t in self.types if t.choices
         }
         return {**configuration, **numbers_of}
 
-    def decode(self, coded: Mapping[str, Any]) -> Configuration:
-        """Return the configuration that `code` gave."""
+    def decode(self, coded: Mapping[str, Any]) -> int:
+        """Return the index of the nearest configuration to values as `code` gives them."""
         choices = {t.name: t.choices[int(coded[t.name])] for t in self.types if t.choices}
-        return {**coded, **choices}
+        return self.nearest({**coded, **choices})
 
     def find(self, configuration: Any, noun: str) -> int:
         """Return the index of a configuration.
