@@ -226,14 +226,15 @@ class Mixed(Box):
         return np.where(is_choice, 0.0, low), np.where(is_choice, 1.0, high)
 
     def limit_changes(self, units: Array, centre: Array, most: int, generator: Any) -> Array:
-        """Return points of the cube (q, d) in which at most so many whole numbers and choices, any
-        and as many as any, differ from those of a centre (d,).
+        """Return different points of the cube, at most q, made of q points (q, d): of each at most
+        so many whole numbers and choices differ from those of a centre (d,), which ones and how
+        many is at random.
         """
         count = int(self.held.sum())
         order = generator.random((len(units), count)).argsort(axis=1, kind="stable")
         is_free = np.ones(units.shape, dtype=bool)
         is_free[:, self.held] = order < generator.integers(0, 1 + most, size=(len(units), 1))
-        return np.where(is_free, units, centre)
+        return np.unique(self.snap(np.where(is_free, units, centre)), axis=0)
 
     def change_once(self, units: Array) -> Array:
         """Return points of the cube (S, d) with another value of one whole number or choice: (S, k,
