@@ -450,7 +450,8 @@ def step_from_best(
         floats: of the coordinates, those that are floats, (f,); all by default.
     """
     anchor = best_feasible(observed)
-    if anchor is None:
+    is_held = floats is not None and not len(floats)
+    if anchor is None or is_held:
         return None
     offsets = points - points[anchor]
     distance = np.abs(offsets).max(axis=1)

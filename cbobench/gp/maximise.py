@@ -542,7 +542,8 @@ class Starts:
         self.cusps = box.kernel_name == "matern12"  # at observed points
         self.narrow = narrow or self.cusps
         self.turns = 1 if self.cusps else 0
-        if isinstance(box, Mixed):
+        self.mixed = box if isinstance(box, Mixed) and box.held.any() else None
+        if self.mixed is not None:
             self.turns = TURNS
         self.ended: Array | None = None
         self.round = 0
@@ -636,8 +637,8 @@ class Starts:
         """Return starts (S, q, d) beside the best points (S, d) so far: with one other whole number
         or choice, or, for scores with cusps, the best of three clouds.
         """
-        if isinstance(self.box, Mixed):
-            points = self.box.change_once(best)
+        if self.mixed is not None:
+            points = self.mixed.change_once(best)
             count = min(2 * self.count, points.shape[1])
             return pick(points, rank_values(levels(at(points).total()))[:, :count])
         clouds = [self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)]

@@ -174,12 +174,16 @@ class Mixed(Box):
 
     def _values_beside(self, i: int, value: float) -> Array:
         """Return values that are tried in the place of one, as many for each."""
-        values = self._values(i)
-        if len(values) <= 2 * NEAR + FAR:
-            return values
+        low = self.low[i]
+        high = self.high[i]
+        if high - low < 2 * NEAR + FAR:
+            return self._values(i)
         near = value + np.delete(np.arange(-NEAR, NEAR + 1), NEAR)
-        far = values[np.linspace(0, len(values) - 1, FAR).astype(np.intp)]
-        return np.clip(np.concatenate([near, far]), self.low[i], self.high[i])
+        shares = np.linspace(0, 1, FAR)
+        far = low + (high - low) * shares
+        if self.logs[i]:
+            far = low * (high / low) ** shares
+        return np.clip(np.concatenate([near, np.floor(far)]), low, high)
 
     @cached_property
     def combinations(self) -> Array | None:

@@ -59,7 +59,7 @@ def test_differences_follow_a_score_that_changes_within_a_millionth_of_a_side():
     expected = np.concatenate(
         [[norm.logsf(z)], -rate * slope / deviation, bend[layout.rows, layout.columns]]
     )
-    surface = maximise.Surface(score, lambda *_: jet, layout, 0.1)
+    surface = maximise.Surface(score, lambda *_: jet, 0.1)
     by_fineness = {
         fine: surface.model(np.full((1, 1, 2), 0.5), np.ones((1, 1)), fine)[1][0, 0, 0]
         for fine in (True, False)

@@ -260,6 +260,8 @@ def check_configuration(types: Sequence[InputType], configuration: Any, noun: st
             is_inside = is_inside and (t.kind == "float" or value == int(value))
         if not is_inside:
             allowed = ", ".join(map(str, t.choices)) or t.range
+            if t.kind == "int":
+                allowed = f"whole numbers from {allowed}"
             raise Misuse(f"{noun}: {t.name} is {show(value)}; allowed: {allowed}")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from cbobench.errors import Misuse, show
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Array
+from cbobench.gp.mixed_actions import Mixed
 from cbobench.problems.base import Actions, Problem
 from cbobench.problems.data import sha256
 from cbobench.problems.tables.columns import compose, is_number, numbers
@@ -124,6 +125,8 @@ def take_past(problem: Problem, past: Mapping[str, Any]) -> tuple[Actions, Array
         inside = np.asarray(((actions >= box.low) & (actions <= box.high)).all(axis=1))
         inside &= (box.round(actions) == actions).all(axis=1) & ~box.forbids(actions)
         known = f"whose box is from {box.low.tolist()} to {box.high.tolist()}"
+        if isinstance(box, Mixed):
+            known = f"whose inputs are {show(inputs)}"
         if box.known is not None:
             known += " and has known constraints"
 
