@@ -638,9 +638,14 @@ class Starts:
         or choice, or, for scores with cusps, the best of three clouds.
         """
         if self.mixed is not None:
-            points = self.mixed.change_once(best)
-            count = min(2 * self.count, points.shape[1])
-            return pick(points, rank_values(levels(at(points).total()))[:, :count])
+            # The best floats beside another value may be far from those beside this one.
+            changed = self.mixed.move_floats(self.mixed.change_once(best))
+            replicates, k, variants, d = changed.shape
+            value = levels(at(changed.reshape(replicates, -1, d)).total())
+            value = value.reshape(replicates, k, variants)
+            which = variants * np.arange(k) + value.argmax(axis=2)
+            points = pick(changed.reshape(replicates, -1, d), which)
+            return pick(points, rank_values(value.max(axis=2))[:, : 2 * self.count])
         clouds = [self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)]
         points = np.concatenate(clouds, axis=1)
         return pick(

@@ -21,8 +21,9 @@ from cbobench.gp.kernels import Array, Indices, Mask, StationaryName
 ENUMERATED = 512  # combinations of whole numbers and choices that are all among the candidates
 FEWEST = 8  # candidates of each of them
 WIDEST = 0.5  # largest spacing of candidates, in the floats
-NEAR = 16  # values on both sides of a whole number that are tried in its place
-FAR = 32  # values of all its range that are, too
+NEAR = 8  # values on both sides of a whole number that are tried in its place
+ELSEWHERE = 8  # points of the floats at which a change of another input is tried
+FAR = 16  # values of all its range that are, too
 
 
 class Typed(Protocol):
@@ -176,7 +177,7 @@ class Mixed(Box):
         """Return values that are tried in the place of one, as many for each."""
         low = self.low[i]
         high = self.high[i]
-        if high - low < 2 * NEAR + FAR:
+        if self.types[i].choices or high - low < 2 * NEAR + FAR:
             return self._values(i)
         near = value + np.delete(np.arange(-NEAR, NEAR + 1), NEAR)
         shares = np.linspace(0, 1, FAR)
@@ -239,6 +240,16 @@ class Mixed(Box):
         is_free = np.ones(units.shape, dtype=bool)
         is_free[:, self.held] = order < generator.integers(0, 1 + most, size=(len(units), 1))
         return np.unique(self.snap(np.where(is_free, units, centre)), axis=0)
+
+    def move_floats(self, units: Array) -> Array:
+        """Return points of the cube (S, k, d) beside others with the same whole numbers and choices
+        and floats of a Sobol sequence, (S, k, v, d), each itself first.
+        """
+        count = len(self.floats)
+        moved = np.repeat(units[:, :, None], 1 + ELSEWHERE if count else 1, axis=2)
+        if count:
+            moved[:, :, 1:, ~self.held] = sobol(count, ELSEWHERE)
+        return moved
 
     def change_once(self, units: Array) -> Array:
         """Return points of the cube (S, d) with another value of one whole number or choice: (S, k,
