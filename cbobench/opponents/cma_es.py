@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +82,19 @@ class Evolution(CubeRun):
         if self.is_best(f, g):
             self._begin(self.cube.unit(x))
 
+    @contextmanager
+    def _seed_numpy(self) -> Iterator[None]:
+        """Seed NumPy's global generator, by which pycma centres whole numbers, and put it back."""
+        if self.cube.mixed is None:
+            yield
+            return
+        state = np.random.get_state()  # noqa: NPY002
+        np.random.seed(self.generator.integers(2**31))  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
+
     def _advance(self) -> None:
         """End a generation; restart if the strategy's own criteria end a run."""
         # The library's Lagrangian takes no problem without constraints.
@@ -87,7 +102,8 @@ class Evolution(CubeRun):
         fitness = [-f for f, _ in self.evaluations]
         if has_constraints:
             fitness = [self.lagrangian(i) for i in range(len(self.evaluations))]
-        self.strategy.tell(self.generation, fitness)
+        with self._seed_numpy():
+            self.strategy.tell(self.generation, fitness)
         if has_constraints:
             self.lagrangian.update(self.strategy)
         if self.strategy.stop():

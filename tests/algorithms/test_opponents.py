@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -555,3 +555,176 @@ def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind)
     played = actions(chunks)
     assert played.shape == (40, 2)
     assert min(len({*run}) for run in played.T.tolist()) > task.actions.n / 3
+
+
+# Inputs of several kinds --------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class Mix(Simulator):
+    """Every kind of input, two of them scaled by logarithms; wide ones are infeasible."""
+
+    source, about, noisy = "a test", "every kind of input", False
+    inputs = {  # noqa: RUF012
+        "width": {"int": [1, 8]},
+        "kind": {"choice": ["a", "b", "c"]},
+        "rate": {"float": [0.1, 10], "log": True},
+        "steps": {"int": [1, 100], "log": True},
+        "angle": {"float": [-1, 1]},
+    }
+
+    def simulate(self, x, gen):
+        bonus = {"a": 0.0, "b": 1.0, "c": 0.5}[x["kind"]]
+        f = x["width"] + bonus - np.log(x["rate"]) ** 2 - x["angle"] ** 2 + np.log(x["steps"])
+        return [f, x["width"] - 6.0]
+
+
+class KnownMix(Mix):
+    known = ("width + steps <= 20",)
+
+
+def make_mixed(cls=Mix, **settings):
+    task = build(cls, settings)
+    task.prepare(DataFolder())
+    return task
+
+
+def on_mixed(name, **settings):
+    """One run on all of its actions, begun."""
+    return started(name, replace(on_box(2), actions=make_mixed().actions), **settings)
+
+
+def tell_mixed(run, t, x):
+    run.tell_one(t, x, float(x[0] - x[4] ** 2), np.array([x[0] - 6.0]))
+
+
+CLIMBED = {"initial": 4, "restarts": 2, "raw": 16}
+MIXED = [
+    entry("optuna-tpe", {"startup": 3}),
+    entry("pymoo-ga", {"population": 4, "offspring": 2}),
+    entry("pymoo-de", {"population": 4}),
+    entry("cma-es", {"population": 4}),
+    entry("egobox", {"initial": 4}),
+    entry("nomad", {}),
+    *(
+        pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow])
+        for case in (
+            entry("optuna-gp", {"startup": 4}),
+            entry("botorch-cei", CLIMBED),
+            entry("botorch-cei", CLIMBED | {"models": "turbo", "noise": "tiny"}),
+            entry("botorch-nei", CLIMBED | {"samples": 16}),
+            entry("botorch-scbo", {"initial": 4, "candidates": 50}),
+        )
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "settings"), MIXED)
+def test_every_opponent_plays_floats_whole_numbers_and_choices(name, settings):
+    task = make_mixed()
+    played = [actions(play(task, make(name, **settings), seeds=2, horizon=12)[1]) for _ in "ab"]
+    np.testing.assert_array_equal(*played)
+    points = played[0]
+    assert points.shape == (12, 2, 5)
+    box = task.actions
+    np.testing.assert_array_equal(points, np.clip(box.round(points), box.low, box.high))
+    assert len(np.unique(points[:, :, 2])) > 5, "floats lie anywhere"
+    assert not np.array_equal(points[:, 0], points[:, 1])
+
+
+@pytest.mark.parametrize("name", ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es", entry("nomad")])
+def test_what_is_known_of_several_kinds_of_inputs_is_kept(name):
+    """`Play` refuses a forbidden point."""
+    _, chunks = play(make_mixed(KnownMix), make(name), seeds=1, horizon=25)
+    points = actions(chunks)
+    assert (points[..., 0] + points[..., 3] <= 20).all()
+
+
+def test_optuna_knows_what_was_played_by_its_own_types():
+    run = on_mixed("optuna-tpe", startup=3)
+    box = run.given.setting.actions
+    plays = [box.scale(np.linspace(0.1, 0.9, 5))]
+    run.observe_one(1, plays[0], 1.0, np.array([-1.0]))
+    for t in range(1, 9):
+        plays.append(np.array(run.ask_one(t)))
+        tell_mixed(run, t, plays[-1])
+    trials = run.run_optimiser.study.trials
+    assert [trial.params for trial in trials] == [box.code(x) for x in plays]
+    assert {trial.state.name for trial in trials} == {"COMPLETE"}
+    assert {type(v) for t in trials for v in t.params.values()} == {int, float}
+
+
+def test_pycma_has_whole_numbers_and_choices_as_integers():
+    cma = pytest.importorskip("cma", reason="pip install 'cbobench[cma]'")
+    run = on_mixed("cma-es")
+    box = run.given.setting.actions
+    plays = []
+    before = np.random.get_state()[1]  # noqa: NPY002
+    for t in range(1, 25):
+        plays.append(np.array(run.ask_one(t)))
+        run.tell_one(t, plays[-1], float(plays[-1][0] - plays[-1][4] ** 2), np.array([]))
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    generator = run.given.setting.streams.role("ask and tell")[0]
+    low, high = np.array([0.5, -0.5, 0, 0, 0]), np.array([8.5, 2.5, 1, 1, 1])
+    start = generator.random(5)
+    start[:2] = box.scale(start)[:2]
+    options = {
+        "bounds": [low, high],
+        "integer_variables": [0, 1],
+        "CMA_stds": high - low,
+        "randn": lambda *n: generator.standard_normal(n),
+        "seed": np.nan,
+        "verbose": -9,
+    }
+    strategy = cma.CMAEvolutionStrategy(start, 0.3, options)
+    asked = []
+    while len(asked) < 24:
+        generation = strategy.ask()
+        points = [box.scale((x - low) / (high - low)) for x in generation]
+        asked += points
+        np.random.seed(generator.integers(2**31))  # noqa: NPY002
+        strategy.tell(generation, [-(x[0] - x[4] ** 2) for x in points])
+    np.testing.assert_array_equal(plays, asked[:24])
+
+
+@pytest.mark.parametrize("name", [entry("egobox")])
+def test_egobox_has_whole_numbers_and_choices_as_its_own_types(name):
+    from egobox import CstrSpec, Egor, XSpec, XType
+
+    run = on_mixed(name, initial=6)
+    box = run.given.setting.actions
+    plays = []
+    for t in range(1, 10):
+        plays.append(np.array(run.ask_one(t)))
+        tell_mixed(run, t, plays[-1])
+    seeds = run.given.setting.streams.role("ask and tell")[0]
+    scrambled_sobol(5, seeds).random(1)
+    x = box.unit(np.array(plays))
+    x[:, :2] = np.array(plays)[:, :2]
+    y = np.array([[-(p[0] - p[4] ** 2), p[0] - 6.0] for p in plays])
+    side = XSpec(XType.FLOAT, [0, 1])
+    specs = [XSpec(XType.INT, [1, 8]), XSpec(XType.ENUM, [3]), side, side, side]
+    for n in range(6, 9):
+        optimiser = Egor(specs, cstr_specs=[CstrSpec.leq(0.0, tol=0.0)])
+        point = optimiser.suggest(x[:n], y[:n], seed=int(seeds.integers(2**31)))[0]
+        np.testing.assert_array_equal(point[:2], plays[n][:2])
+        np.testing.assert_allclose(box.scale(point)[2:], plays[n][2:])
+
+
+@pytest.mark.parametrize("name", ["cobyla", "cobyqa", "slsqp"])
+def test_scipy_refuses_whole_numbers_and_choices_in_a_line(name):
+    with pytest.raises(Misuse) as raised:
+        make(name).check(make_mixed())
+    assert str(raised.value) == (
+        "it takes floats alone; the problem has whole numbers or choices; allowed: "
+        "configurations: 2048 of the problem, a sample of them; or cei or scbo"
+    )
+    make(name).check(make_mixed(configurations=300))
+
+
+@pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei")])
+def test_botorch_refuses_what_it_cannot_climb(name):
+    with pytest.raises(Misuse, match="^BoTorch climbs whole numbers and choices without known"):
+        make(name).check(make_mixed(KnownMix))
+    make(name).check(make_mixed())
