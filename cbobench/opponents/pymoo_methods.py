@@ -108,7 +108,7 @@ class Generations:
 
     def refuse(self, x: Any) -> None:
         """Put a random individual in the place of the last one."""
-        point = self.run.generator.random(self.run.d)
+        point: Any = self.run.generator.random(self.run.d)
         if isinstance(self.space, Mixed):
             point = self.cube.unit(self.space.scale(point))
         self.population[self.evaluated].X = point

@@ -623,10 +623,10 @@ MIXED = [
 @pytest.mark.parametrize(("name", "settings"), MIXED)
 def test_every_opponent_plays_floats_whole_numbers_and_choices(name, settings):
     task = make_mixed()
-    played = [actions(play(task, make(name, **settings), seeds=2, horizon=12)[1]) for _ in "ab"]
+    played = [actions(play(task, make(name, **settings), seeds=2, horizon=8)[1]) for _ in "ab"]
     np.testing.assert_array_equal(*played)
     points = played[0]
-    assert points.shape == (12, 2, 5)
+    assert points.shape == (8, 2, 5)
     box = task.actions
     np.testing.assert_array_equal(points, np.clip(box.round(points), box.low, box.high))
     assert len(np.unique(points[:, :, 2])) > 5, "floats lie anywhere"
