@@ -1,0 +1,236 @@
+"""Simulators of floats, whole numbers and choices: what is played, stored, shown and refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench import params
+from cbobench.gp.actions import Finite
+from cbobench.gp.mixed_actions import Mixed
+from cbobench.play.play import Play, PlayOptions
+from cbobench.problems.simulators.simulator import Simulator
+from cbobench.problems.tables.past import read_past, take_past
+from tests.algorithms.test_contract import check_alone_as_in_a_block
+from tests.helpers import actions, entry, load, make, play, prepare_class, refused
+
+INPUTS = {
+    "teeth": {"int": [2, 8]},
+    "coating": {"choice": ["TiN", "DLC", 0.283]},
+    "feed": {"float": [0.1, 10.0], "log": True},
+}
+SEEN = []
+
+
+@dataclass(kw_only=True)
+class Cut(Simulator):
+    """The best is at six teeth, DLC and a feed of one, where the heat is at its bound."""
+
+    source = "a test"
+    about = "a float, a whole number and a choice"
+    inputs = INPUTS
+    objective = {"minimise": "cost"}  # noqa: RUF012
+    constraints = {"heat": {"at_most": 6}}  # noqa: RUF012
+    noisy = False
+
+    def simulate(self, x, gen):
+        SEEN.append(x)
+        price = ["TiN", "DLC", 0.283].index(x["coating"]) - 1
+        cost = 5 - x["teeth"] * x["feed"] / (1 + x["feed"]) + price**2
+        return {"cost": cost, "heat": x["teeth"] * x["feed"]}
+
+
+def derived(**members):
+    return type("Cut", (Cut,), {"__module__": "mine", **members})
+
+
+def with_types(**types):
+    return derived(inputs={**INPUTS, **types})
+
+
+WITHOUT_A_FLOAT = {"teeth": {"int": [1, 100]}, "feed": {"int": [1, 100]}}
+
+
+# What is played -----------------------------------------------------------------------------------
+
+
+def test_few_configurations_are_a_finite_set_and_a_float_or_many_are_not():
+    finite = {**WITHOUT_A_FLOAT, "coating": {"choice": ["TiN", "DLC"]}}
+    few = params.build(derived(inputs=WITHOUT_A_FLOAT), {})
+    assert isinstance(few.actions, Finite)
+    assert few.actions.n == 10_000
+    assert "are played" not in few.note()
+    for inputs in (finite, INPUTS, {"feed": {"float": [0.1, 10.0]}}):
+        task = params.build(derived(inputs=inputs), {})
+        assert isinstance(task.actions, Mixed)
+        assert task.facts()["actions"] == f"mixed, of {', '.join(inputs)}"
+
+
+def test_a_sample_is_played_where_it_is_asked_for_and_tables_say_so():
+    task = prepare_class(Cut, configurations=64)
+    assert isinstance(task.actions, Finite)
+    assert "64 of the configurations of its inputs are played" in task.note()
+    assert "configurations" not in prepare_class(Cut).note()
+    assert task.identity() == {}
+    assert prepare_class(Cut).identity() == {"actions": "mixed"}
+    known = prepare_class(derived(known=["teeth * feed <= 30"]), configurations=64)
+    assert " of the configurations of its inputs are played; " in known.note()
+    assert "of 64 configurations lie beyond teeth * feed <= 30" in known.note()
+
+
+@pytest.mark.parametrize("name", ["cei", "nei", "scbo", "furbo", "random"])
+def test_blocks_change_no_bit_and_simulators_get_names_and_values(name):
+    SEEN.clear()
+    check_alone_as_in_a_block(prepare_class(Cut), name, 12)
+    assert {tuple(x) for x in SEEN} == {("teeth", "coating", "feed")}
+    assert {type(x["teeth"]) for x in SEEN} == {int}
+    assert {type(x["feed"]) for x in SEEN} == {float}
+    assert {x["coating"] for x in SEEN} == {"TiN", "DLC", 0.283}
+
+
+def test_cei_finds_the_best_choice_number_and_float():
+    options = PlayOptions(initial={"sobol": 8})
+    cells = Play(prepare_class(Cut), "cut", make("cei"), "cei", range(2), 30, options)
+    list(cells)
+    # Of T teeth the feed is 6 / T, where the heat is at its bound.
+    best = max(6 / (1 + 6 / teeth) for teeth in range(2, 9)) - 5
+    np.testing.assert_allclose(cells.metrics.final["simple_value"], best, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["cei", "scbo", "furbo", "random", entry("optuna-tpe")])
+def test_what_is_known_is_kept(name):
+    cls = derived(known=["teeth + feed <= 6"])
+    _, chunks = play(prepare_class(cls), make(name), seeds=2, horizon=12)
+    points = actions(chunks)
+    assert (points[..., 0] + points[..., 2] <= 6).all()
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"teeth": {"int": [1, 200]}, "feed": {"int": [1, 200]}},
+        {"teeth": {"float": [2, 8]}, "feed": {"float": [0.1, 10.0]}},
+        {"teeth": {"int": [2, 2**53 - 1], "log": True}, "feed": {"float": [0.1, 10.0]}},
+        {"teeth": {"choice": [float(i) for i in range(513)]}, "feed": {"float": [0.1, 1]}},
+    ],
+    ids=["no float", "floats alone", "a wide range", "513 choices"],
+)
+def test_inputs_of_one_kind_and_of_many_values_are_played(inputs):
+    class Other(derived(inputs=inputs)):
+        def simulate(self, x, gen):
+            return super().simulate({**x, "coating": "DLC"}, gen)
+
+    for name in ("cei", "scbo"):
+        cells, _ = play(prepare_class(Other), make(name), seeds=1, horizon=6)
+        assert np.isfinite(cells.metrics.final["violation"]).all()
+
+
+# What is stored and shown -------------------------------------------------------------------------
+
+
+def test_a_run_names_the_design_and_stores_values_with_their_types(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    suite = {
+        "suite": "cuts", "horizon": 25, "seeds": 2, "initial": {"sobol": 8}, "record": "all",
+        "problems": [{f"{__name__}:Cut": {"label": "cut"}}], "algorithms": ["cei", "random"],
+    }  # fmt: skip
+    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    rounds = cbobench.load_rounds(done)
+    assert {*rounds["coating"]} == {"TiN", "DLC", 0.283}
+    assert {type(value) for value in rounds["teeth"].tolist()} == {int}
+    assert rounds["teeth"].between(2, 8).all()
+    assert rounds["feed"].between(0.1, 10).all()
+    best = cbobench.best(done)
+    assert best.frame["coating"].iloc[0] == "DLC"
+    assert "best: teeth 8, coating DLC, feed 0.7" in str(best)
+
+
+PAST = "cost,heat,coating,feed,teeth\n2.4,4,DLC,1,4\n3.2,2.5,0.2830,0.5,5\n"
+
+
+def test_methods_are_told_past_measurements(tmp_path):
+    (tmp_path / "past.csv").write_text(PAST)
+    told, values = take_past(prepare_class(Cut), read_past(tmp_path / "past.csv", ""))
+    np.testing.assert_array_equal(told, [[4, 1, 1], [5, 2, 0.5]])
+    np.testing.assert_allclose(values, [[-2.4, -2 / 6], [-3.2, -3.5 / 6]])
+    options = PlayOptions(initial={"file": read_past(tmp_path / "past.csv", "")})
+    cells = Play(prepare_class(Cut), "cut", make("cei"), "cei", [0], 4, options)
+    assert np.isfinite(actions(list(cells))).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((",1,4", ",1,2.5"), r"teeth = 2.5, .* is no action .* whose inputs are .*'teeth': \{'int"),
+        ((",1,4", ",1,9"), "row 1: .*teeth = 9, .* is no action of the problem"),
+        (("DLC", "TiAlN"), "row 1: .*coating = TiAlN.* is no action of the problem"),
+        ((",1,4", ",20,4"), "row 1: .*feed = 20.* is no action of the problem"),
+    ],
+)
+def test_a_past_design_that_is_none_is_refused(tmp_path, change, message):
+    (tmp_path / "past.csv").write_text(PAST.replace(*change))
+    with refused(message):
+        take_past(prepare_class(Cut), read_past(tmp_path / "past.csv", ""))
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def test_a_method_with_the_kernel_of_the_problem_is_sent_to_a_sample(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    method = {"ckb-ucb": {"kernel": "given", "B": 1.0, "G": 1.0, "delta": 0.1}}
+    suite = {"suite": "s", "horizon": 5, "seeds": 1, "algorithms": [method]}
+    problem = f"{__name__}:Cut"
+    with refused("kernel is given; .* fitted one; allowed: .* configurations: 2048 of the problem"):
+        load({**suite, "problems": [problem]})
+    load({**suite, "problems": [{problem: {"configurations": 64}}]})
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"teeth": {"int": [8, 2]}}, "'teeth': int is .8, 2.; .* low below high"),
+        ({"teeth": {"int": [3, 3]}}, "'teeth': int is .3, 3.; .* low below high"),
+        ({"feed": {"float": [1, 1]}}, "'feed': float is .1, 1.; .* low below high"),
+        ({"coating": {"choice": ["TiN"]}}, "give two or more .*, or leave the input out"),
+        ({"feed": {"float": [-1, 1], "log": True}}, "log of -1 does not exist; begin above 0"),
+    ],
+)
+def test_wrong_inputs_are_refused_in_a_line(members, message):
+    with refused(message):
+        params.build(with_types(**members), {})
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"known": ["coating <= 1"]}, "unknown input 'coating'; allowed: feed, teeth"),
+        (
+            {"constraints": {"heat": {"at_most": 6}, "coating": {"at_most": 1}}},
+            "'coating' is a choice, which has no bound",
+        ),
+        ({"known": ["teeth <= 1"]}, "none of .* points keeps teeth <= 1"),
+        (
+            {"best_known": {"teeth": 2.5, "coating": "TiN", "feed": 1}},
+            "best_known: teeth is 2.5; allowed: whole numbers from 2 to 8",
+        ),
+        (
+            {"best_known": {"teeth": 3, "coating": "TiAlN", "feed": 1}},
+            "best_known: coating is 'TiAlN'; allowed: TiN, DLC, 0.283",
+        ),
+        ({"best_known": (3, 1, 1)}, "best_known is .*; it must give teeth, coating, feed"),
+        (
+            {
+                "known": ["teeth <= 4"],
+                "best_known": {"teeth": 6, "coating": "TiN", "feed": 1},
+            },
+            "best_known is .* beyond what is known",
+        ),
+    ],
+)
+def test_wrong_words_of_a_class_are_refused_in_a_line(members, message):
+    with refused(message):
+        params.build(derived(**members), {})
