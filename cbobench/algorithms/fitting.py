@@ -102,6 +102,8 @@ def find_obstacle(task: Task, joint: bool = False) -> str:
 
     # A joint sample factors the covariance of all actions, which each fit changes.
     count = actions.n if isinstance(actions, Finite) else actions.size
+    if joint and isinstance(actions, Mixed):
+        return "sample paths are drawn over a finite set"
     if joint and count > MOST:
         return f"sample paths of {count:,} actions take O(n³); allowed: {MOST:,}, or given"
     return ""
@@ -121,14 +123,15 @@ def check_fit(kernel: KernelChoice, problem: Problem, obstacle: str) -> None:
     several kinds.
     """
     fitted = is_fitted(kernel, problem, obstacle)
+    if isinstance(problem.actions, Mixed) and (obstacle or not fitted):
+        why = obstacle.partition("; allowed")[0] or "kernel is given"
+        fix = "" if obstacle else "kernel: fit, or "
+        raise Misuse(
+            f"{why}, but inputs of several kinds are played with fitted models; allowed: {fix}"
+            "configurations: 2048 of the problem, a sample of them"
+        )
     if obstacle and fitted:
         raise Misuse(f"kernel is fit, but {obstacle}")
-    if isinstance(problem.actions, Mixed) and not fitted:
-        why = f", as {obstacle}" if obstacle else ""
-        raise Misuse(
-            f"kernel is given{why}; inputs of several kinds are played with a fitted one; allowed: "
-            "kernel: fit, or configurations: 2048 of the problem, a sample of them"
-        )
 
 
 @dataclass(kw_only=True)

@@ -181,12 +181,17 @@ def test_a_past_design_that_is_none_is_refused(tmp_path, change, message):
 
 def test_a_method_with_the_kernel_of_the_problem_is_sent_to_a_sample(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    method = {"ckb-ucb": {"kernel": "given", "B": 1.0, "G": 1.0, "delta": 0.1}}
-    suite = {"suite": "s", "horizon": 5, "seeds": 1, "algorithms": [method]}
+    facts = {"B": 1.0, "G": 1.0, "delta": 0.1}
+    suite = {"suite": "s", "horizon": 5, "seeds": 1, "shared": facts}
     problem = f"{__name__}:Cut"
-    with refused("kernel is given; .* fitted one; allowed: .* configurations: 2048 of the problem"):
-        load({**suite, "problems": [problem]})
-    load({**suite, "problems": [{problem: {"configurations": 64}}]})
+    for method, message in (
+        ({"ckb-ucb": {"kernel": "given"}}, "kernel is given, .* allowed: kernel: fit, or conf"),
+        ("ckb-ts", "sample paths are drawn over a finite set, .* allowed: configurations: 2048"),
+    ):
+        with refused(message):
+            load({**suite, "problems": [problem], "algorithms": [method]})
+        load({**suite, "problems": [{problem: {"configurations": 64}}], "algorithms": [method]})
+    load({**suite, "problems": [problem], "algorithms": ["ckb-ucb"]})
 
 
 @pytest.mark.parametrize(
