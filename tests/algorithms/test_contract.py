@@ -19,6 +19,7 @@ from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.formulas.cec2006 import HeldOut
 from cbobench.problems.formulas.high_dimensional import HighDimensional
+from cbobench.problems.simulators.mixed import MixedDesign
 from tests.helpers import actions, entry, make, play, problem
 
 EXAMPLES = {
@@ -76,7 +77,7 @@ def test_every_problem_has_an_example():
     larger = {
         name
         for name in PROBLEMS.names()
-        if issubclass(PROBLEMS.get(name), HighDimensional | HeldOut)
+        if issubclass(PROBLEMS.get(name), HighDimensional | HeldOut | MixedDesign)
     } - {"ackley-10"}
     assert set(PROBLEMS.names()) - set(EXAMPLES) == missing | larger
 
