@@ -12,9 +12,9 @@ Sobol set. Points are asked for one at a time; those under way are `X_pending`, 
 built greedily, as `optimize_acqf` does with `sequential=True`.
 
 Of inputs of several kinds, the kernel of the numbers is multiplied by BoTorch's for choices, whose
-values are equally far apart (`CategoricalKernel`); the sum of three kernels that is
-`MixedSingleTaskGP` takes 25 times as long to fit and predicts little better. Acquisition functions
-are climbed by `optimize_acqf_mixed_alternating`.
+values are equally far apart (`CategoricalKernel`); `MixedSingleTaskGP`, which adds two more terms,
+took 25 times as long to fit (40 points of four inputs). Acquisition functions are climbed by
+`optimize_acqf_mixed_alternating`.
 
 Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the
 run's stream, and put back, and only its deterministic algorithms are allowed. Other versions of
@@ -300,6 +300,7 @@ class Conditioned(RunMoments):
             self.models.append(model)
 
     def at(self, inputs: Actions) -> Moments:
+        # A choice is compared by its one point of the cube.
         if isinstance(self.actions, Box):
             inputs = self.actions.snap(inputs)
         points = self.torch.tensor(inputs if self.choices is None else self.choices[inputs])
