@@ -509,7 +509,7 @@ class ScoreAlgorithm(Algorithm):
         # climb changes a whole number or a choice.
         for _ in range(self.starts.turns):
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
-            further, reached = polish(surface, starts, narrow=True, widths=widths)
+            further, reached = polish(surface, starts, True, widths, self.starts.pace)
             points = np.concatenate([points, further], axis=1)
             values = np.concatenate([values, reached], axis=1)
 

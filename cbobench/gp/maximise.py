@@ -88,6 +88,8 @@ THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three di
 NARROW = Pace({1: 32, 3: 16, 8: 8}, 99, 10.0, 6, fine=True)  # products of probabilities
 WIDE = replace(NARROW, field={0: 16, 2: 8, 6: 4})  # the same in many dimensions
 CUSPED = replace(THOROUGH, fine=True)  # cusps
+# The best floats beside another whole number may be far from those beside this one.
+CHANGED = Pace({4: 16, 8: 8}, 99, 10.0, 6, fine=True)
 MEETING = Pace({3: 128, 6: 64, 9: 32, 14: 16}, 9, 10.0, 6)  # kinks that may meet there
 
 
@@ -499,7 +501,7 @@ CLOUD = 32  # points around one centre
 AROUND = 2048
 # Best observations around which products of probabilities are looked at; cusps are at any.
 PROMISING = 16
-TURNS = 2  # in which a whole number or a choice of the best end is changed
+TURNS = 1  # in which a whole number or a choice of the best end is changed
 FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
 EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
@@ -542,9 +544,11 @@ class Starts:
         self.cusps = box.kernel_name == "matern12"  # at observed points
         self.narrow = narrow or self.cusps
         self.turns = 1 if self.cusps else 0
+        self.pace: Pace | None = None  # of these turns
         self.mixed = box if isinstance(box, Mixed) and box.held.any() else None
         if self.mixed is not None:
             self.turns = TURNS
+            self.pace = CHANGED
         self.ended: Array | None = None
         self.round = 0
         if self.mesh is not None:
@@ -638,14 +642,7 @@ class Starts:
         or choice, or, for scores with cusps, the best of three clouds.
         """
         if self.mixed is not None:
-            # The best floats beside another value may be far from those beside this one.
-            changed = self.mixed.move_floats(self.mixed.change_once(best))
-            replicates, k, variants, d = changed.shape
-            value = levels(at(changed.reshape(replicates, -1, d)).total())
-            value = value.reshape(replicates, k, variants)
-            which = variants * np.arange(k) + value.argmax(axis=2)
-            points = pick(changed.reshape(replicates, -1, d), which)
-            return pick(points, rank_values(value.max(axis=2))[:, : 2 * self.count])
+            return self.mixed.change_once(best)
         clouds = [self._clouds(best[:, None], side * self.spacing) for side in (2.0, 0.7, 0.2)]
         points = np.concatenate(clouds, axis=1)
         return pick(

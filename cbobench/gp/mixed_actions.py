@@ -22,7 +22,6 @@ ENUMERATED = 512  # combinations of whole numbers and choices that are all among
 FEWEST = 8  # candidates of each of them
 WIDEST = 0.5  # largest spacing of candidates, in the floats
 NEAR = 8  # values on both sides of a whole number that are tried in its place
-ELSEWHERE = 8  # points of the floats at which a change of another input is tried
 FAR = 16  # values of all its range that are, too
 
 
@@ -155,16 +154,14 @@ class Mixed(Box):
 
     def embed(self, units: Array) -> Array:
         points = self.scale(units)
-        low = self._scaled(self.low)
-        inside = (self._scaled(points) - low) / (self._scaled(self.high) - low)
+        units = self.snap(units)
         columns = []
         for i, t in enumerate(self.types):
             if t.choices:
                 is_chosen = points[..., i, None] == np.arange(len(t.choices))
                 columns.append(is_chosen * np.sqrt(0.5))
             else:
-                # Climbs follow slopes of a float, which rounding must not touch.
-                columns.append((inside if self.held[i] else units)[..., i, None])
+                columns.append(units[..., i, None])
         return np.concatenate(columns, axis=-1)
 
     # Candidates -----------------------------------------------------------------------------------
@@ -240,16 +237,6 @@ class Mixed(Box):
         is_free = np.ones(units.shape, dtype=bool)
         is_free[:, self.held] = order < generator.integers(0, 1 + most, size=(len(units), 1))
         return np.unique(self.snap(np.where(is_free, units, centre)), axis=0)
-
-    def move_floats(self, units: Array) -> Array:
-        """Return points of the cube (S, k, d) beside others with the same whole numbers and choices
-        and floats of a Sobol sequence, (S, k, v, d), each itself first.
-        """
-        count = len(self.floats)
-        moved = np.repeat(units[:, :, None], 1 + ELSEWHERE if count else 1, axis=2)
-        if count:
-            moved[:, :, 1:, ~self.held] = sobol(count, ELSEWHERE)
-        return moved
 
     def change_once(self, units: Array) -> Array:
         """Return points of the cube (S, d) with another value of one whole number or choice: (S, k,
