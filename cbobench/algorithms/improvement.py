@@ -329,8 +329,8 @@ class ConstrainedEI(ScoreAlgorithm):
         ended = self.starts.ended
         points, achieved = super().maximise(t, box, also)
         # What the maximiser remembers of a replicate depends on no other.
-        if ended is not None and self.starts.ended is not None:
-            self.starts.ended[stepping] = ended[stepping]
+        if self.starts.ended is not None:
+            self.starts.ended[stepping] = np.nan if ended is None else ended[stepping]
         # Without an incumbent the score is no gain, and the search promises more than can be kept.
         offered = np.where(np.isfinite(self.incumbent), np.exp(achieved), np.inf)
         self.promised = np.where(stepping, gains, offered)

@@ -634,7 +634,8 @@ class Starts:
             ]
             starts.append(np.broadcast_to(anywhere, (replicates, FRESH, d)))
         if self.ended is not None and (many or self.narrow):
-            starts.append(self.ended)
+            # In place of none an equal start, which does not climb.
+            starts.append(np.where(np.isnan(self.ended), peaks[:, :1], self.ended))
         return self.box.snap(np.concatenate(starts, axis=1))
 
     def around(self, best: Array, at: Callable[[Array], Parts]) -> Array:
