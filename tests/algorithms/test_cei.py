@@ -168,6 +168,20 @@ def test_steps_are_the_same_alone_as_beside_a_replicate_without_a_feasible_point
         np.testing.assert_array_equal(values[2:], played_alone[name], err_msg=name)
 
 
+def test_a_replicate_plays_as_it_does_alone_before_it_has_searched():
+    """After a design both seeds begin with a step; then one steps again, while the other asks the
+    maximiser, which has found nothing yet.
+    """
+
+    def play_vessel(seeds):
+        options = PlayOptions(initial={"sobol": 10})
+        task = problem("mixed-vessel")
+        return actions([*Play(task, "mixed-vessel", make("cei"), "cei", seeds, 16, options)])
+
+    alone = [play_vessel([seed]) for seed in (0, 1)]
+    np.testing.assert_array_equal(play_vessel([0, 1]), np.concatenate(alone, axis=1))
+
+
 GAIN = 1e-3
 MET, BROKEN = 1.5 * GAIN, 2.5 * GAIN  # promises of which GAIN is more, and less, than half
 
