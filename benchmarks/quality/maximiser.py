@@ -100,10 +100,11 @@ class Check:
     """A dense search for the maximum of an algorithm's current score, S replicates at once."""
 
     def __init__(self, algorithm: ScoreAlgorithm, d: int, size: int = 2**15) -> None:
-        self.algorithm, self.d = algorithm, d
+        self.algorithm = algorithm
+        self.d = d
         # what lies beyond the box falls on its faces
         beyond = np.clip(1.5 * sobol(d, size // 2) - 0.25, 0.0, 1.0)
-        corners = np.array(list(itertools.product((0.0, 1.0), repeat=d)))
+        corners = np.array([*itertools.product((0.0, 1.0), repeat=d)])
         self.dense = np.concatenate([sobol(d, size), beyond, corners])
         self.radius = 2 * size ** (-1 / d)
 
@@ -114,7 +115,8 @@ class Check:
         """The score and its smooth part (S, k) at points (S, k, d); a set that must not be left
         costs as in a climb.
         """
-        scores, smooth = [], []
+        scores = []
+        smooth = []
         for some in np.split(points, range(2048, points.shape[1], 2048), axis=1):
             parts = self.parts(*self.algorithm.posterior.at(some), some)
             price = np.minimum(parts.price, WALL)[:, :, None]
@@ -143,10 +145,9 @@ class Check:
         starts = np.concatenate([starts, chosen[:, None]], axis=1)
         zoomed, reached = self.zoom(starts)
         best = np.maximum(best, reached.max(axis=1))
-        surface = Surface(self.parts, self.algorithm.posterior.jet, self.radius)
         for begin in (starts, zoomed):
-            end, _ = polish(surface, begin)
-            best = np.maximum(best, self.score(end)[0].max(axis=1))
+            surface = Surface(self.parts, self.algorithm.posterior.jet, self.radius)
+            best = np.maximum(best, self.score(polish(surface, begin)[0])[0].max(axis=1))
         # Where nothing is known yet all points tie up to rounding, whatever their range.
         return np.asarray((best - played) / np.maximum(span, 1e-6 * np.abs(best) + 1e-300))
 
@@ -225,7 +226,8 @@ def measure(
     horizon, first, design = (60, 11, {"sobol": 10}) if narrow else (120, 3, None)
     checked = set(np.linspace(first, horizon, max(1, rounds // seeds)).astype(int).tolist())
     check = (NarrowCheck if narrow else Check)(algorithm, problem.actions.d)
-    shortfalls, seconds = [], []
+    shortfalls = []
+    seconds = []
     ask, maximise = algorithm.ask, algorithm.maximise
 
     def timed(*arguments: Any) -> Any:

@@ -12,8 +12,8 @@ Sobol set. Points are asked for one at a time; those under way are `X_pending`, 
 built greedily, as `optimize_acqf` does with `sequential=True`.
 
 Of inputs of several kinds, the kernel of the numbers is multiplied by BoTorch's for choices, whose
-values are equally far apart (`CategoricalKernel`); `MixedSingleTaskGP`, which adds two more terms,
-took 25 times as long to fit (40 points of four inputs). Acquisition functions are climbed by
+values are equally far apart (`CategoricalKernel`): the library's own model of both, which adds two
+more terms, takes many times as long to fit. Acquisition functions are climbed by
 `optimize_acqf_mixed_alternating`.
 
 Same seed, same bits on one machine: PyTorch's global generator is seeded in every round from the
