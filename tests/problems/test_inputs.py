@@ -141,6 +141,7 @@ WRONG = {
         {"a": {"int": [0, 9], "log": True}},
         "inputs: 'a': log of 0 does not exist; begin above 0",
     ),
+    "log by a word": ({"a": {"int": [1, 9], "log": "no"}}, "log is 'no'; allowed: true or false"),
     "ends": (
         {"a": {"float": [2, 1]}},
         r"float is \[2, 1\]; give two numbers, \[low, high\], low below high",

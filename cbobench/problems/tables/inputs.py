@@ -104,6 +104,8 @@ class InputType:
         kind = next(key for key in KINDS if key in declaration)
         values = declaration[kind]
         log = declaration.get("log", False)
+        if not isinstance(log, bool):
+            raise Misuse(f"{label}: log is {show(log)}; allowed: true or false")
         if not isinstance(values, list | tuple):
             raise Misuse(f"{label}: {kind} is {show(values)}; it must be a list")
         values = [_without_numpy(value) for value in values]
@@ -129,7 +131,7 @@ class InputType:
             raise Misuse(
                 f"{label}: log of {values[0]:g} does not exist; begin above 0, or leave log out"
             )
-        return cls(name=name, kind=kind, low=values[0], high=values[1], log=bool(log))
+        return cls(name=name, kind=kind, low=values[0], high=values[1], log=log)
 
     @staticmethod
     def _check_choices(values: Sequence[Any], label: str) -> None:
