@@ -209,7 +209,7 @@ def play_script(
                 best[0] = max(best[0], x[0])
             return [x[0], x[1] - 0.5]
 
-    def step(points, observed, modelled, fits, width):
+    def step(points, observed, modelled, fits, width, floats):
         widths.append(width)
         assert observed[0][observed[1] <= 0].max() == best[0]
         return np.array([best[0] + GAIN, 0.3 if width >= least_width else 0.7]), step_promise
