@@ -279,11 +279,12 @@ class ConstrainedEI(ScoreAlgorithm):
             model = self._fitted()
             self.classes = model.classes[:, 1:]
             self.silent = are_silent(model.observed[:, 1:])
-            # Without noise, what was seen to be feasible is: a class says no more than that.
+            # Without noise, what was seen to be feasible is: a class says no more than that, and
+            # whole numbers often meet a bound exactly, where a model gives a probability of 1/2.
             if self.box is not None:
                 passed = (model.observed[:, 1:] <= 0).all(axis=1)
-                is_class = self.classes.any(axis=1) & self.noise_free
-                likely = np.where(is_class[:, None] & passed, 0.0, likely)
+                is_sure = (self.classes.any(axis=1) | self.box.held.any()) & self.noise_free
+                likely = np.where(is_sure[:, None] & passed, 0.0, likely)
 
         # In logarithms, as a product of many probabilities may underflow.
         is_feasible = likely >= np.log1p(-self.delta)

@@ -450,15 +450,15 @@ def step_from_best(
         floats: of the coordinates, those that are floats, (f,); all by default.
     """
     anchor = best_feasible(observed)
-    is_held = floats is not None and not len(floats)
-    if anchor is None or is_held:
+    has_no_float = floats is not None and not len(floats)
+    if anchor is None or has_no_float:
         return None
     offsets = points - points[anchor]
     distance = np.abs(offsets).max(axis=1)
     d = points.shape[1]
     near = np.argsort(distance, kind="stable")
     near = near[distance[near] > LEAST][: NEIGHBOURS * (d + 1)]
-    if not len(near) or (floats is not None and not len(floats)):
+    if not len(near):
         return None
     values = modelled[:, anchor]
     changes = modelled[:, near] - values[:, None]

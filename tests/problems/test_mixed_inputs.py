@@ -128,6 +128,25 @@ def test_inputs_of_one_kind_and_of_many_values_are_played(inputs):
         assert np.isfinite(cells.metrics.final["violation"]).all()
 
 
+def test_cei_improves_on_a_point_that_meets_its_bound_exactly():
+    """A model says of such a point that it is feasible with a probability of 1/2 alone."""
+    inputs = {
+        "teeth": {"int": [1, 20]},
+        "bolts": {"int": [1, 20]},
+        "feed": {"float": [0.0, 1.0]},
+    }
+
+    class Exact(derived(inputs=inputs)):
+        def simulate(self, x, gen):
+            cost = (x["bolts"] - 7) ** 2 / 9 + 9 * (x["feed"] - 0.3) ** 2 - x["teeth"]
+            return {"cost": cost, "heat": x["teeth"]}
+
+    options = PlayOptions(initial={"sobol": 5})
+    algorithm = make("cei")
+    list(Play(prepare_class(Exact), "exact", algorithm, "cei", [0], 20, options))
+    np.testing.assert_allclose(algorithm.incumbent, 6, atol=0.1)
+
+
 # What is stored and shown -------------------------------------------------------------------------
 
 
