@@ -157,7 +157,7 @@ def test_the_stated_optimum_is_feasible_and_has_no_regret(name):
 
 
 def test_regret_of_a_sample_is_against_the_optimum_that_it_leaves_out():
-    task = problem("mill", configurations=64)
+    task = problem("milling", configurations=64)
     assert "a known optimum" not in task.offers()
     assert "64 of the configurations of its inputs are played" in task.note()
     cells, _ = play(task, make_method("random"), seeds=2, horizon=40)
@@ -180,7 +180,7 @@ def test_the_optimum_is_the_published_one(name):
         ("mixed-reducer", {"thick": 5.2867}),
         ("coil-spring", {"diameter": 1.2231}),
         ("mixed-beam", {"material": "brass"}),
-        ("mill", {"feed": 0.399}),
+        ("milling", {"feed": 0.399}),
         ("reactor", {"form": "tank"}),
         ("exchanger", {"baffles": 17}),
     ],

@@ -282,7 +282,7 @@ class MixedBeam(MixedDesign):
 COATINGS = {"TiN": (1.0, 0.0), "TiAlN": (0.8, 2.0), "DLC": (0.9, 3.5)}
 
 
-@PROBLEMS.register("mill")
+@PROBLEMS.register("milling")
 @dataclass(kw_only=True)
 class Mill(MixedDesign):
     """Cost of milling below limits of roughness and temperature: teeth, coating, speed and feed.

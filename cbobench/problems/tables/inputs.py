@@ -63,6 +63,13 @@ def _stored(value: Any) -> Any:
     return value
 
 
+def _read_log(declaration: Mapping[str, Any], label: str) -> bool:
+    log = declaration.get("log", False)
+    if isinstance(log, bool):
+        return log
+    raise Misuse(f"{label}: log is {show(log)}; allowed: true or false")
+
+
 @dataclass(frozen=True)
 class InputType:
     """One input.
@@ -103,9 +110,7 @@ class InputType:
         # A list first, as all that follows looks into it.
         kind = next(key for key in KINDS if key in declaration)
         values = declaration[kind]
-        log = declaration.get("log", False)
-        if not isinstance(log, bool):
-            raise Misuse(f"{label}: log is {show(log)}; allowed: true or false")
+        log = _read_log(declaration, label)
         if not isinstance(values, list | tuple):
             raise Misuse(f"{label}: {kind} is {show(values)}; it must be a list")
         values = [_without_numpy(value) for value in values]
