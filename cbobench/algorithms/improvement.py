@@ -75,6 +75,8 @@ class ConstrainedEI(ScoreAlgorithm):
        `gp.classes`), and make no steps. While more than a third of all plays were infeasible,
        points that it allows with a probability below 0.9 come behind all others. A constraint
        that was infeasible, with one value, at every play says nothing, and is left out.
+    6. Where inputs are whole numbers or choices and there is no noise, an action that was played
+       and found feasible is so with probability 1 for the incumbent: bounds are often met exactly.
     """
 
     source = "Gardner et al. (2014); Gelbart et al. (2014)"
