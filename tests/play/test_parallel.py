@@ -131,7 +131,7 @@ def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was
         play.algorithm.posterior,
         observe_play(BOX(), make(name, kernel="fit"), ASYNCHRONOUS)[0].algorithm.posterior,
     )
-    at = plain.candidates
+    at = plain.sites[0]
     for which in (posterior, plain):
         fits = (which.arrived if which is posterior else which).fits[1][0]
 
