@@ -507,7 +507,7 @@ class ScoreAlgorithm(Algorithm):
 
         # The best end has starts of its own around it: a cusp is narrower than any spacing, and no
         # climb changes a whole number or a choice.
-        for _ in range(self.starts.turns):
+        if self.starts.again:
             starts = self.starts.around(points[rows, values.argmax(axis=1)], at)
             further, reached = polish(surface, starts, True, widths, self.starts.pace)
             points = np.concatenate([points, further], axis=1)

@@ -501,7 +501,6 @@ CLOUD = 32  # points around one centre
 AROUND = 2048
 # Best observations around which products of probabilities are looked at; cusps are at any.
 PROMISING = 16
-TURNS = 1  # in which a whole number or a choice of the best end is changed
 FRESH = 128  # starts anywhere per round, if many kinks may meet in three or more dimensions
 EVERYWHERE = 2**15  # points from which these are taken in turn
 BEYOND = 256  # points of a larger box, moved onto the sides of this one
@@ -531,7 +530,7 @@ class Starts:
     score, which ranks observations by what they lack, in deviations.
 
     Whole numbers and choices stay as they are in a climb. Further climbs start at the best end with
-    another value of one of them (`turns`).
+    another value of one of them (`around`).
     """
 
     def __init__(self, box: Box, narrow: bool = False) -> None:
@@ -543,12 +542,10 @@ class Starts:
         self.count = PEAKS if d > 1 else PEAKS // 2
         self.cusps = box.kernel_name == "matern12"  # at observed points
         self.narrow = narrow or self.cusps
-        self.turns = 1 if self.cusps else 0
-        self.pace: Pace | None = None  # of these turns
         self.mixed = box if isinstance(box, Mixed) and box.held.any() else None
-        if self.mixed is not None:
-            self.turns = TURNS
-            self.pace = CHANGED
+        # Whether climbs start once more, around the best end, and how they go on.
+        self.again = self.cusps or self.mixed is not None
+        self.pace = None if self.mixed is None else CHANGED
         self.ended: Array | None = None
         self.round = 0
         if self.mesh is not None:

@@ -61,8 +61,7 @@ class Mixed(Box):
         cls, types: Sequence[Typed], kernel_name: StationaryName, lengthscale: float, size: int
     ) -> Mixed:
         """Return all actions of some inputs, with at least `size` candidates."""
-        counts = [int(t.high - t.low) + 1 for t in types if t.kind != "float"]
-        combinations = float(np.prod(counts, dtype=float))
+        combinations = _count_combinations(types)
         if combinations <= ENUMERATED:
             size = max(size, FEWEST * int(combinations))
         return cls(
@@ -188,9 +187,9 @@ class Mixed(Box):
         """All combinations of whole numbers and choices, points of the cube (C, d); None if they
         are more than `ENUMERATED`.
         """
-        held = np.flatnonzero(self.held).tolist()
-        if np.prod([self.high[i] - self.low[i] + 1 for i in held]) > ENUMERATED:
+        if _count_combinations(self.types) > ENUMERATED:
             return None
+        held = np.flatnonzero(self.held).tolist()
         rows = [*product(*(self._values(i) for i in held))]
         points = np.tile(self.low, (len(rows), 1))
         points[:, held] = rows
@@ -250,3 +249,8 @@ class Mixed(Box):
             moved[..., i] = values
             changed.append(moved)
         return np.where(self.held, self.unit(np.concatenate(changed, axis=1)), units[:, None])
+
+
+def _count_combinations(types: Sequence[Typed]) -> float:
+    """Return how many combinations of whole numbers and choices there are."""
+    return float(np.prod([t.high - t.low + 1.0 for t in types if t.kind != "float"]))
