@@ -34,6 +34,7 @@ UNKNOWN = 0.9
 MOST_BATCHES = 1000
 MOST_SPREAD = 2**18
 BISECTIONS = 40
+MOST_KEPT = 2**16  # numbers of a Sobol set that is kept
 
 
 @dataclass(frozen=True)
@@ -259,12 +260,22 @@ def sobol(d: int, size: int) -> Array:
     """Return the first `size` points of a Sobol sequence in [0, 1)^d, shifted by half a step so
     that none is a corner.
 
-    One fixed set, the same for every seed and method.
+    One fixed set, the same for every seed and method, which cannot be written to: small sets are
+    kept, because a round asks for the same ones several times.
     """
+    if d * size > MOST_KEPT:
+        return _draw_sobol.__wrapped__(d, size)
+    return _draw_sobol(d, size)
+
+
+@lru_cache(maxsize=32)
+def _draw_sobol(d: int, size: int) -> Array:
     from scipy.stats import qmc
 
     power = int(np.ceil(np.log2(size)))
-    return qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power
+    points: Array = qmc.Sobol(d, scramble=False).random_base2(power)[:size] + 0.5 / 2**power
+    points.setflags(write=False)
+    return points
 
 
 def scrambled_sobol(d: int, generator: np.random.Generator) -> Any:

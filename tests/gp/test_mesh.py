@@ -115,6 +115,7 @@ def test_where_no_mesh_resolves_there_is_none():
     ):
         assert box.mesh is None
         np.testing.assert_array_equal(box.candidates, sobol(box.d, 50))
+        assert not sobol(box.d, 50).flags.writeable, "others get the same set"
 
 
 def test_a_box_with_a_mesh_has_its_points_as_candidates():
