@@ -54,7 +54,7 @@ def _squared_distances(left: Array, right: Array) -> Array:
     """Return squared Euclidean distances of rows, shape (a, b)."""
     if left.shape[1] >= 8:  # so many numbers NumPy's sum adds in another order
         return ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2)
-    return _summed_squares(left, right, np.empty((len(left), len(right))))
+    return _summed_squares(left, right)
 
 
 def squared_lengths(delta: Array) -> Array:
@@ -371,26 +371,23 @@ def covariances(kernel: SquaredExponential | Matern, left: Array, right: Array) 
     """
     values = np.empty((*left.shape[:-1], right.shape[-2]))
     if values.size <= IN_CACHE:
-        return kernel.profile(_summed_squares(left, right, np.empty_like(values)))
-    # A few rows at a time, so that intermediate arrays stay in a core's cache.
-    rows = max(1, IN_CACHE // max(1, values.shape[-1]))
+        return kernel.profile(_summed_squares(left, right))
+    from scipy.spatial.distance import cdist  # imported late: SciPy takes long to load
+
+    # A few rows at a time, so that intermediate arrays stay in a core's cache. SciPy adds one
+    # coordinate after the other, too: the same bits, sooner.
+    rows = max(1, IN_CACHE // values.shape[-1])
     for index in np.ndindex(values.shape[:-2]):
-        block = values[index]
-        b = np.asfortranarray(right[index])
-        for i in range(0, len(block), rows):
-            part = block[i : i + rows]
-            part[:] = kernel.profile(_summed_squares(left[index][i : i + rows], b, part))
+        for i in range(0, values.shape[-2], rows):
+            part = (*index, slice(i, i + rows))
+            values[part] = kernel.profile(cdist(left[part], right[index], "sqeuclidean"))
     return values
 
 
-def _summed_squares(left: Array, right: Array, squared: Array) -> Array:
-    """Write squared distances of points (..., a, d) from others (..., b, d) into an array (..., a,
-    b), and return it.
-    """
-    np.subtract(left[..., :, None, 0], right[..., None, :, 0], out=squared)
-    np.multiply(squared, squared, out=squared)
-    apart = np.empty_like(squared)
+def _summed_squares(left: Array, right: Array) -> Array:
+    """Return squared distances of points (..., a, d) from others (..., b, d), (..., a, b)."""
+    squared = np.square(left[..., :, None, 0] - right[..., None, :, 0])
     for i in range(1, left.shape[-1]):  # one coordinate at a time, to save memory
-        np.subtract(left[..., :, None, i], right[..., None, :, i], out=apart)
-        squared += np.multiply(apart, apart, out=apart)
+        apart = left[..., :, None, i] - right[..., None, :, i]
+        squared += np.square(apart, out=apart)
     return squared

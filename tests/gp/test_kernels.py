@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import Matern as SkMatern
 
 from cbobench.errors import Misuse
 from cbobench.gp.actions import Finite
-from cbobench.gp.kernels import check_covariance, kernel
+from cbobench.gp.kernels import IN_CACHE, check_covariance, covariances, kernel
 
 LEFT = np.random.default_rng(0).random((7, 3))
 RIGHT = np.random.default_rng(1).random((5, 3))
@@ -28,6 +28,14 @@ RIGHT = np.random.default_rng(1).random((5, 3))
 def test_kernel_equals_scikit_learn(name, reference):
     expected = reference(LEFT, RIGHT) / (3 if name == "linear" else 1)
     np.testing.assert_allclose(kernel(name, 0.3)(LEFT, RIGHT), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 20])
+def test_covariances_of_many_points_have_the_bits_of_those_of_few(d):
+    points = np.random.default_rng(d).random((IN_CACHE, d))
+    many = covariances(kernel("matern52", 0.7), points[:2], points)
+    few = covariances(kernel("matern52", 0.7), points[1:2], points)
+    np.testing.assert_array_equal(many[1:], few)
 
 
 @pytest.mark.parametrize("name", ["se", "matern12", "matern32", "matern52", "linear"])
