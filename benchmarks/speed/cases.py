@@ -38,6 +38,22 @@ TINY = """{suite: tiny, horizon: 10, seeds: %d, record: all, problems: [rkhs-1d]
 algorithms: [ckb-ucb, ckb-rand, igp-ucb, random]}"""
 BIG = """{suite: big, horizon: 10000, seeds: 50, record: all, shared: {beta_scale: 0.2}, problems: [rkhs-1d],
 algorithms: [ckb-ucb, ckb-ts, ckb-rand, igp-ucb, sgp-ucb]}"""  # noqa: E501
+# One of each: optimism and samples without constraints, optimism under constraints, dual variables,
+# penalties that rise in a round or in epochs, a safe set and its expansion.
+FAMILIES = (
+    "igp-ucb",
+    "gp-ts",
+    "config",
+    "primal-dual-bo",
+    "rpol-ucb",
+    "penalty-noisy",
+    "sgp-ucb",
+    "safeopt",
+)
+ON_BOXES = {
+    "speed-reducer": (("cei", "scbo", "nei"), 60),
+    "feasible-pocket": (("ckb-ucb",), 200),
+}
 
 
 def make_problem(name: str, **values: object) -> Problem:
@@ -60,6 +76,14 @@ def seconds(call: Callable[..., object], *args: Any, **options: Any) -> float:
     start = time.process_time()
     call(*args, **options)
     return time.process_time() - start
+
+
+def measure_round(
+    s: int, rounds: int, call: Callable[..., object], *args: Any, **options: Any
+) -> float:
+    """CPU microseconds per seed and round, the median of three calls: `call(*args, s, rounds)`."""
+    turns = [seconds(call, *args, s, rounds, **options) for _ in range(3)]
+    return 1e6 * statistics.median(turns) / (s * rounds)
 
 
 def floor(features: np.ndarray, s: int, rounds: int) -> None:
@@ -176,17 +200,22 @@ def dispatch(folder: Path) -> Figures:
     task = make_problem("rkhs", n=100, constraint="threshold")
     features, found = task.actions.features, Figures()  # type: ignore[union-attr]
     for s, rounds in ((50, 1000), (10, 2000), (1, 4000)):
-        ours, bare = [], []
-        for _ in range(3):
-            bare.append(seconds(floor, features, s, rounds))
-            ours.append(seconds(play, task, "ckb-ucb", s, rounds, beta_scale=0.2))
-        mine, least = statistics.median(ours), statistics.median(bare)
+        bare = measure_round(s, rounds, floor, features)
+        ours = measure_round(s, rounds, play, task, "ckb-ucb", beta_scale=0.2)
         found |= {
-            f"S = {s}, µs per seed-round": 1e6 * mine / (s * rounds),
-            f"S = {s}, bare NumPy, µs per seed-round": 1e6 * least / (s * rounds),
-            f"S = {s}, over bare NumPy, ratio": mine / least,
+            f"S = {s}, µs per seed-round": ours,
+            f"S = {s}, bare NumPy, µs per seed-round": bare,
+            f"S = {s}, over bare NumPy, ratio": ours / bare,
         }
     return found
+
+
+def families(folder: Path) -> Figures:
+    """A round of ten seeds on 100 actions, for a method of each family."""
+    task = make_problem("rkhs", n=100)
+    return {
+        f"{name}, µs per seed-round": measure_round(10, 1000, play, task, name) for name in FAMILIES
+    }
 
 
 def tiny(folder: Path) -> Figures:
@@ -217,15 +246,15 @@ def big(folder: Path) -> Figures:
 def boxes(folder: Path) -> Figures:
     """A round on a box, one seed."""
     found = {}
-    for task, name, rounds in (("speed-reducer", "cei", 60), ("feasible-pocket", "ckb-ucb", 200)):
+    for task, (methods, rounds) in ON_BOXES.items():
         made = make_problem(task)
-        found[f"{name} on {task}, ms per round"] = (
-            1e3 * seconds(play, made, name, 1, rounds) / rounds
-        )  # type: ignore[misc]
+        for name in methods:
+            spent = seconds(play, made, name, 1, rounds)
+            found[f"{name} on {task}, ms per round"] = 1e3 * spent / rounds
     return found
 
 
-CASES = {case.__name__: case for case in (dispatch, tiny, quickstart, big, boxes)}
+CASES = {case.__name__: case for case in (dispatch, families, tiny, quickstart, big, boxes)}
 
 
 def main() -> None:
