@@ -89,11 +89,8 @@ def measure_finite(setting: Setting) -> dict[str, float]:
 
 def measure_box(setting: Setting) -> dict[str, float]:
     """Return CPU milliseconds of a round after so many observations."""
-    return {
-        "ms": rounds.measure_round(BOX_METHOD, setting.inputs, setting.constraints, setting.rounds)[
-            "ms"
-        ]
-    }
+    ms = rounds.measure_round(BOX_METHOD, setting.inputs, setting.constraints, setting.rounds)
+    return {"ms": ms}
 
 
 def measure_all(

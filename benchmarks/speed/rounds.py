@@ -1,7 +1,6 @@
 """CPU time of a round on a box, our methods beside BoTorch's: a JSON line per setting.
 
-    python -m benchmarks.speed.rounds [--d 2 7] [--m 1 5] [--n 30] [--methods cei] [--out
-    published/rounds.json]
+    python -m benchmarks.speed.rounds [--out published/rounds.json]
 
 Every method is told the same n points of a Sobol design, and then plays on. Of ours, n/10 rounds
 are timed, because later fits of hyperparameters are that far apart; of BoTorch's, which fits in
@@ -16,6 +15,7 @@ import itertools
 import json
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,15 @@ import numpy as np
 from benchmarks.machine import describe_machine, write_record
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.base import Algorithm
 from cbobench.gp.kernels import Array
 from cbobench.play.play import Play, PlayOptions
-from cbobench.problems.base import Actions, Feedback
 from cbobench.problems.data import DataFolder
 from cbobench.problems.formulas.box import BoxProblem, Reference
 
-PAIRS = {"cei": "botorch-cei", "scbo": "botorch-scbo"}
+METHODS = ("cei", "botorch-cei", "scbo", "botorch-scbo")
+INPUTS = (2, 7, 10, 20)
+CONSTRAINTS = (1, 5, 11)
+OBSERVATIONS = (30, 100)
 
 
 @dataclass(kw_only=True)
@@ -60,71 +61,51 @@ class Waves(BoxProblem):
         return np.stack(columns, axis=-1)
 
 
-class Clock:
-    """Counts the CPU time of an algorithm's own rounds, and no other."""
+def watch(call: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
+    """Return the same call, which adds the CPU seconds of each to a list."""
 
-    def __init__(self, algorithm: Algorithm) -> None:
-        self.seconds, self.rounds = 0.0, 0
-        ask, tell = algorithm.ask, algorithm.tell
+    def timed(*given: Any) -> Any:
+        started = time.process_time()
+        answer = call(*given)
+        spent.append(time.process_time() - started)
+        return answer
 
-        def timed_ask(t: int) -> Actions:
-            started = time.process_time()
-            chosen = ask(t)
-            self.seconds += time.process_time() - started
-            return chosen
-
-        def timed_tell(t: int, actions: Actions, feedback: Feedback) -> None:
-            started = time.process_time()
-            tell(t, actions, feedback)
-            self.seconds += time.process_time() - started
-            self.rounds += 1
-
-        algorithm.ask, algorithm.tell = timed_ask, timed_tell  # type: ignore[method-assign]
+    return timed
 
 
-def measure_round(name: str, d: int, m: int, n: int) -> dict[str, Any]:
+def measure_round(name: str, d: int, m: int, n: int) -> float:
     """Return the CPU milliseconds of a round after n observations, as a mean over the rounds that
-    were timed.
+    were timed. Only the algorithm's own questions and lessons count.
     """
     problem: Any = type("Waves", (Waves,), {"low": (0.0,) * d, "high": (1.0,) * d, "m": m})(
         noise_f=0.0, noise_g=0.0
     )
-    algorithm = params.build(ALGORITHMS.get(name), {})
-    clock = Clock(algorithm)
+    algorithm: Any = params.build(ALGORITHMS.get(name), {})
+    spent: list[float] = []
+    algorithm.ask = watch(algorithm.ask, spent)
+    algorithm.tell = watch(algorithm.tell, spent)
     rounds = 1 if name.startswith("botorch") else math.ceil(n / 10)
     play = Play(
         problem, "waves", algorithm, name, [0], n + rounds, PlayOptions(initial={"sobol": n})
     )
     for _ in play:
         pass
-    return {
-        "method": name,
-        "d": d,
-        "m": m,
-        "n": n,
-        "ms": round(1e3 * clock.seconds / clock.rounds, 1),
-    }
+    return round(1e3 * sum(spent) / rounds, 1)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--d", type=int, nargs="+", default=[2, 7, 10, 20])
-    parser.add_argument("--m", type=int, nargs="+", default=[1, 5, 11])
-    parser.add_argument("--n", type=int, nargs="+", default=[30, 100, 300])
-    parser.add_argument(
-        "--methods", nargs="+", default=[name for pair in PAIRS.items() for name in pair]
-    )
     parser.add_argument(
         "--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them"
     )
     arguments = parser.parse_args()
     rows = []
-    for n, m, d, name in itertools.product(
-        arguments.n, arguments.m, arguments.d, arguments.methods
-    ):
-        rows.append(measure_round(name, d, m, n))
+    settings = itertools.product(OBSERVATIONS, CONSTRAINTS, INPUTS, METHODS)
+    for n, m, d, name in settings:
+        ms = measure_round(name, d, m, n)
+        rows.append({"method": name, "d": d, "m": m, "n": n, "ms": ms})
         print(json.dumps(rows[-1]), flush=True)
     if arguments.out:
         write_record(arguments.out, describe_machine() | {"rows": rows})
