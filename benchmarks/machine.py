@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -24,11 +26,11 @@ def git(*words: str) -> str:
 def name_processor() -> str:
     """Return the CPU's model as Linux knows it, else what Python knows."""
     file = Path("/proc/cpuinfo")
-    facts = (
-        [line.partition(":") for line in file.read_text().splitlines()] if file.is_file() else []
-    )
-    models = [value.strip() for name, _, value in facts if name.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
+    if file.is_file():
+        model = re.search(r"^model name\s*:(.+)", file.read_text(), re.MULTILINE)
+        if model:
+            return model[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def write_record(file: Path, found: dict[str, Any]) -> None:
@@ -45,6 +47,7 @@ def describe_machine() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "scipy": scipy.__version__,
         "commit": git("rev-parse", "--short", "HEAD"),
         "dirty": bool(git("status", "--porcelain")),
     }

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import machine
-from benchmarks.speed import bench, curves
+from benchmarks.speed import bench, curves, probe
 from cbobench import arithmetic
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,5 +120,39 @@ def test_curves_are_measured_and_written(tmp_path, monkeypatch):
     assert {"at", "commit", "cpu", "numpy", "scipy", "repeats"} <= {*written}
     single, two = written["finite"]
     assert single["us"] > 0 < single["bare"]
+    assert ("compiled" in single) == bool(probe.find_compiler())
     assert "bare" not in two, "the bare form has one constraint"
     assert written["box"][0]["ms"] > 0
+
+
+@pytest.mark.skipif(not probe.find_compiler(), reason="no compiler")
+def test_the_probe_plays_what_its_formulas_say():
+    """The posterior is solved for anew in every round."""
+    rng = np.random.default_rng(3)
+    features = rng.standard_normal((30, 6))
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    truth = rng.standard_normal((2, 2, 30))
+    noise = rng.standard_normal((50, 2, 2))
+    played = probe.play_compiled(features, truth, noise, 1.1)
+    for seed, actions in enumerate(played.T):
+        observed = truth[seed][:, actions] + noise[:, seed].T
+        dual = 0.0
+        for t, action in enumerate(actions):
+            past = features[actions[:t]]
+            precision = 1.1 * np.eye(6) + past.T @ past
+            solved = np.linalg.solve(precision, features.T)
+            f, g = observed[:, :t] @ past @ solved
+            deviation = np.sqrt(1.1 * (features.T * solved).sum(axis=0))
+            gain = np.log(np.linalg.det(precision / 1.1)) / 2
+            width = 1.0 + 0.5 * np.sqrt(gain + 2.0)
+            lower = np.clip(g - width * deviation, -3, 3)
+            scores = np.clip(f + width * deviation, -3, 3) - dual * lower
+            assert scores[action] > scores.max() - 1e-9, f"round {t + 1} of seed {seed}"
+            dual = np.clip(dual + 0.01 * lower[action], 0, 10)
+
+
+def test_the_probe_needs_no_compiler(monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    probe.main()
+    assert capsys.readouterr().out == "no compiler\n"

@@ -55,6 +55,11 @@ def tabulate_columns(columns: Mapping[str, Iterable[str]]) -> str:
     return tabulate([*columns], zip(*columns.values(), strict=True))
 
 
+def show(values: Iterable[float], template: str) -> list[str]:
+    """Return numbers as texts, – where there is none."""
+    return ["–" if pd.isna(value) else template.format(value) for value in values]
+
+
 def tabulate_efficiency() -> str:
     """Measured: how busy nodes are kept, what a task loses, and what the driver takes."""
     found = read_measured("cluster.json")
@@ -94,18 +99,20 @@ def tabulate_opponents() -> str:
 
 
 def tabulate_finite() -> str:
-    """What a round on a finite set costs over what is varied, beside bare NumPy."""
+    """What a round on a finite set costs over what is varied, beside bare NumPy and C."""
     found = read_measured("curves.json")
-    rows = pd.DataFrame(found["finite"])
+    # Nothing is compiled where there is no compiler.
+    rows = pd.DataFrame(found["finite"], columns=[*found["finite"][0], "compiled"])
     values = [f"{row[row['curve']]:,}" for row in found["finite"]]
     inputs = rows["inputs"].map(", d = {}".format).where(rows["curve"] == "actions", "")
-    columns = {
+    columns: dict[str, Iterable[str]] = {
         "varied": rows["curve"].map(VARIED),
         "value": values + inputs,
         "features r": rows["features"].map("{:,}".format),
         "µs per seed and round": rows["us"].map("{:,.1f}".format),
-        "bare NumPy": rows["bare"].map("{:,.1f}".format, na_action="ignore").fillna("–"),
-        "ratio": (rows["us"] / rows["bare"]).map("{:.2f}".format, na_action="ignore").fillna("–"),
+        "bare NumPy": show(rows["bare"], "{:,.1f}"),
+        "compiled": show(rows["compiled"], "{:.2f}"),
+        "ratio": show(rows["us"] / rows["bare"], "{:.2f}"),
     }
     note = f"The least of {found['repeats']} turns, measured {say_origin(found)}"
     return f"{tabulate_columns(columns)}\n\n{note}"

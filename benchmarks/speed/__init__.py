@@ -3,6 +3,7 @@
 - `bench`: the cases of `cases`, here, or here and at another commit in turns;
 - `calls`: how many calls of Python a round makes, which a test holds;
 - `curves`: a round over seeds, actions, constraints, inputs and rounds, for docs/speed.md;
+- `probe`: a round of the same algebra in C, where there is a compiler;
 - `rounds`: a round on a box, our methods beside BoTorch's.
 """
 

@@ -4,9 +4,9 @@ as JSON.
     python -m benchmarks.speed.curves [--out published/curves.json] [--repeats 3]
 
 On finite sets a round of `ckb-ucb` is measured beside the same algebra in bare NumPy (`floor` of
-cases.py), on boxes a round of `cei` on the formula of rounds.py. All settings take turns, so that a
-busy minute meets each of them once; a short measurement is made several times in a turn. `make
-curves` also writes table and picture of docs/speed.md.
+cases.py) and, where there is a compiler, in C (probe.py), on boxes a round of `cei` on the formula
+of rounds.py. All settings take turns, so that a busy minute meets each of them once; a short
+measurement is made several times in a turn. docs/speed.md shows the rows, and says how.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import scipy
-
 from benchmarks.machine import describe_machine, write_record
-from benchmarks.speed import rounds
+from benchmarks.speed import probe, rounds
 from benchmarks.speed.cases import floor, make_problem, play, seconds
 from cbobench.problems.base import Problem
 
@@ -30,6 +28,9 @@ FINITE_METHOD, BOX_METHOD = "ckb-ucb", "cei"
 REPEATS = 3
 # most measurements of a setting in a turn, while they take less than so many CPU seconds
 TRIES, LONG = 5, 1.0
+# actions that stay in the CPU's cache; with more, the loops of probe.c wait for memory, and bound
+# nothing
+MOST_COMPILED = 100
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,17 @@ def make_finite(actions: int, inputs: int, constraints: int) -> Problem:
 
 
 def measure_finite(setting: Setting) -> dict[str, float]:
-    """Return CPU microseconds per seed and round: of the round loop, and of bare NumPy if there is
-    one constraint.
+    """Return CPU microseconds per seed and round: of the round loop; of bare NumPy if there is one
+    constraint; and of C if there also are a compiler and few actions.
     """
     problem = make_finite(setting.actions, setting.inputs, setting.constraints)
     features, each = problem.actions.features, 1e6 / (setting.seeds * setting.rounds)  # type: ignore[union-attr]
     found = {"features": features.shape[1]}
     if setting.constraints == 1:
         found["bare"] = round(each * seconds(floor, features, setting.seeds, setting.rounds), 2)
+        if setting.actions <= MOST_COMPILED and probe.find_compiler():
+            compiled = probe.measure_probe(features, setting.seeds, setting.rounds)
+            found["compiled"] = round(compiled, 2)
     cells = play(problem, FINITE_METHOD, setting.seeds, setting.rounds, beta_scale=0.2)
     return found | {"us": round(each * cells.seconds, 2)}
 
@@ -124,12 +128,11 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=REPEATS, help="turns")
     given = parser.parse_args()
-    about = describe_machine() | {"scipy": scipy.__version__}
+    about = describe_machine()  # before anything else is committed
     kinds = (("finite", FINITE, measure_finite), ("box", BOX, measure_box))
     rows = {kind: measure_all(given.repeats, [*curves], measure) for kind, curves, measure in kinds}
-    found = about | {"repeats": given.repeats, **rows}
     if given.out:
-        write_record(given.out, found)
+        write_record(given.out, about | {"repeats": given.repeats, **rows})
 
 
 if __name__ == "__main__":
