@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,7 +30,6 @@ from benchmarks.speed.cases import CASES
 DRAWS = 2000  # of the bootstrap
 # measurements of an interval: of 3, it covers the ratio in 90 % of the cases, of 1 never
 FEWEST = 5
-Measure = Callable[[str, Path], dict[str, float]]
 Taken = dict[str, dict[str, list[float]]]  # by tree and figure
 
 
@@ -45,18 +44,14 @@ def measure(case: str, tree: Path) -> dict[str, float]:
         command, env=os.environ | {"PYTHONPATH": str(tree)}, capture_output=True, text=True
     )
     if done.returncode:
-        raise RuntimeError(
-            done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message"
-        )
+        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
     found = json.loads(done.stdout.splitlines()[-1])
     if Path(found["tree"]) != tree:
         raise RuntimeError(f"cbobench was imported from {found['tree']}, not from {tree}")
     return {name: float(value) for name, value in found["figures"].items()}
 
 
-def take_turns(
-    case: str, trees: dict[str, Path], repeats: int, measure: Measure = measure
-) -> tuple[Taken, dict[str, str]]:
+def take_turns(case: str, trees: dict[str, Path], repeats: int) -> tuple[Taken, dict[str, str]]:
     """Measure a case for some trees in turns. Return the figures, and why a tree failed, which is
     then left out.
     """
