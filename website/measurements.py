@@ -102,7 +102,7 @@ def tabulate_finite() -> str:
     """What a round on a finite set costs over what is varied, beside bare NumPy and C."""
     found = read_measured("curves.json")
     # Nothing is compiled where there is no compiler.
-    rows = pd.DataFrame(found["finite"], columns=[*found["finite"][0], "compiled"])
+    rows = pd.DataFrame([{"compiled": None} | row for row in found["finite"]])
     values = [f"{row[row['curve']]:,}" for row in found["finite"]]
     inputs = rows["inputs"].map(", d = {}".format).where(rows["curve"] == "actions", "")
     columns: dict[str, Iterable[str]] = {
