@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 
+from cbobench.algorithms.ckb import CKBUCB
 from cbobench.algorithms.references import Random
 from cbobench.errors import CellFailure
 from cbobench.play.block import summaries
@@ -55,6 +56,31 @@ def test_an_action_outside_the_set_is_refused_before_anybody_uses_it(name, chose
     with pytest.raises(CellFailure, match=says):
         list(play)
     assert events == [-1, 1, -2, 2]
+
+
+class Keeper(CKBUCB):
+    """Keeps all that it is handed, each array beside a copy made at once."""
+
+    def keep(self, *arrays):
+        self.kept += [(array, array.copy()) for array in arrays]
+
+    def ask(self, t):
+        actions = super().ask(t)
+        self.keep(*self.posterior.at(actions[:, None]), self.explore_f(self.belief.f))
+        return actions
+
+    def tell(self, t, actions, feedback):
+        self.keep(actions, feedback.f, feedback.g)
+        super().tell(t, actions, feedback)
+
+
+def test_nothing_that_a_method_was_handed_is_written_again():
+    algorithm = Keeper()
+    algorithm.kept = []
+    list(Play(problem("rkhs", n=12), "p", algorithm, "a", [0, 1], 5))
+    assert len(algorithm.kept) == 5 * 6
+    for handed, copied in algorithm.kept:
+        np.testing.assert_array_equal(handed, copied)
 
 
 BURNT = 0.05  # CPU seconds of a round
