@@ -48,8 +48,9 @@ def calls(work: Callable[[], Any]) -> int:
     return count
 
 
-# Folders whose files share a dear fixture among their tests.
-SHARING = {"page", "papers", "play", "report", "results", "suite", "sweep"}
+# Folders whose files share a dear fixture among their tests, and such files elsewhere.
+SHARING = {"page", "papers", "play", "replay", "report", "results", "suite", "sweep"}
+SHARING |= {"test_rkhs_box.py"}
 
 
 def group_of(test: str) -> str:
@@ -59,7 +60,7 @@ def group_of(test: str) -> str:
     Any other test is a group of its own.
     """
     file = Path(test.partition("::")[0])
-    if file.parent.name not in SHARING:
+    if not SHARING & {file.parent.name, file.name}:
         return test
     return "clusters" if file.stem.startswith(("test_cluster", "test_token")) else str(file)
 

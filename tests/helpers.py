@@ -101,6 +101,11 @@ def entry(name: str, *values: Any, long: bool = False) -> Any:
     return pytest.param(name, *values, marks=[*marks, *([pytest.mark.long] if long else [])])
 
 
+def long(*names: str) -> list[Any]:
+    """Arguments of a test that are left to `make test-long`, as the ones beside them are alike."""
+    return [pytest.param(name, marks=pytest.mark.long) for name in names]
+
+
 LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).reference]
 """All methods that know no reference."""
 

@@ -20,6 +20,7 @@ from cbobench.problems.data import Site
 from cbobench.problems.known import Known, limit_box, make_known
 from cbobench.problems.tables.past import take_past
 from cbobench.problems.tables.table import UserTable
+from tests.helpers import long
 
 BOTORCH = ("botorch-cei", "botorch-nei", "botorch-scbo")
 ROWS = {"a": np.repeat(np.arange(1, 9), 3), "f": np.repeat(np.arange(1.0, 9.0), 3)}
@@ -84,12 +85,12 @@ def make_table(tmp_path, bound, **words):
 
 @pytest.mark.parametrize("words", [{}, {"known": False}])
 @pytest.mark.parametrize("bound", [4, 4.5])
-@pytest.mark.parametrize("name", ["cei", "nei", "scbo", "furbo", "ckb-ucb"])
+@pytest.mark.parametrize("name", ["cei", "scbo", "ckb-ucb", *long("nei", "furbo")])
 def test_a_bound_that_rows_meet_is_one_between_two_rows(name, bound, words, tmp_path):
     task = make_table(tmp_path, bound, **words)
-    actions, result = play(task, name, seeds=4, horizon=30)
+    actions, result = play(task, name, seeds=2, horizon=20)
     recommended, _ = result.recommendations.last
-    assert recommended.tolist() == [3] * 4
+    assert recommended.tolist() == [3] * 2
     assert words or actions.max() == 3
 
 
@@ -139,7 +140,9 @@ def test_levels_are_modelled_in_the_middle_and_equal_repeats_are_exact(tmp_path)
     assert noise[1] == 0
 
 
-@pytest.mark.parametrize("name", ["cei", "nei", "scbo", "furbo", "ckb-ucb", "ckb-ts", "admmbo"])
+@pytest.mark.parametrize(
+    "name", ["cei", "scbo", "ckb-ucb", "ckb-ts", "admmbo", *long("nei", "furbo")]
+)
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_ours_stay_inside_on_a_box(name, noise):
     task = params.build(Cut, {"noise_f": noise, "noise_g": noise})
