@@ -50,7 +50,7 @@ def calls(work: Callable[[], Any]) -> int:
 
 # Folders whose files share a dear fixture among their tests, and such files elsewhere.
 SHARING = {"page", "papers", "play", "replay", "report", "results", "suite", "sweep"}
-SHARING |= {"test_rkhs_box.py"}
+SHARING |= {"test_house.py", "test_rkhs_box.py"}
 
 
 def group_of(test: str) -> str:

@@ -101,7 +101,7 @@ def entry(name: str, *values: Any, long: bool = False) -> Any:
     return pytest.param(name, *values, marks=[*marks, *([pytest.mark.long] if long else [])])
 
 
-def long(*names: str) -> list[Any]:
+def long(*names: Any) -> list[Any]:
     """Arguments of a test that are left to `make test-long`, as the ones beside them are alike."""
     return [pytest.param(name, marks=pytest.mark.long) for name in names]
 
@@ -110,9 +110,9 @@ LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).refe
 """All methods that know no reference."""
 
 
-def on_boxes(*but: type) -> list[Any]:
-    """The problems on boxes but some classes, arguments of a test; COCO's is skipped where its
-    package is missing.
+def on_boxes(*but: type, dear: Iterable[str] = ()) -> list[Any]:
+    """The problems on boxes but some classes, arguments of a test, where dear ones are left to
+    `make test-long`; COCO's is skipped where its package is missing.
     """
     classes = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
     names = [
@@ -125,7 +125,8 @@ def on_boxes(*but: type) -> list[Any]:
         if find_spec("cocoex") is None
         else ()
     )
-    marks = {"coco": missing, "ridge-20": pytest.mark.long}  # its 8,192 evaluations take seconds
+    # 8,192 evaluations of the last one take seconds
+    marks = {"coco": missing, **dict.fromkeys([*dear, "ridge-20"], pytest.mark.long)}
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 

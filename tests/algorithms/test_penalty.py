@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from tests.helpers import actions, make, play, problem, setting, watch_asks
+from tests.helpers import actions, long, make, play, problem, setting, watch_asks
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_cap_hits_by_hand():
     assert make("ckb-ucb").cap_hits is None
 
 
-@pytest.mark.parametrize("task", [("rkhs-1d", {}), ("feasible-pocket", {"noise_g": 0.0})])
+@pytest.mark.parametrize("task", [("rkhs-1d", {}), *long(("feasible-pocket", {"noise_g": 0.0}))])
 @pytest.mark.parametrize("first", ["last", "best"])
 def test_an_epoch_starts_where_it_is_told_to(task, first):
     """The data are forgotten all the same; the best action is that of the inner target under the

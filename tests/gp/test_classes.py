@@ -131,7 +131,7 @@ def test_which_values_are_classes(values, expected):
     assert are_classes(np.array(values, dtype=float)) is expected
 
 
-@pytest.mark.parametrize("third_at", [8, 38])
+@pytest.mark.parametrize("third_at", [8, pytest.param(38, marks=pytest.mark.long)])
 def test_a_third_value_makes_a_class_a_number_for_good(third_at):
     x, signs = labelled(third_at + 3)
     posterior = told(classifier(), x[:third_at, None], signs[:third_at, None])
@@ -148,7 +148,7 @@ def test_a_third_value_makes_a_class_a_number_for_good(third_at):
 
 
 def test_classes_and_numbers_keep_their_bits_in_any_block():
-    n = 36  # between two fits
+    n = 21  # between two fits
     x = np.random.default_rng(3).random((n, 3, 3))
     numbers = x[..., 0] - 0.5
     values = np.where(numbers > 0, 1.0, -1.0)

@@ -63,7 +63,11 @@ def test_problems_on_boxes_have_norms_as_they_come(name):
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"), [({"window": "theory"}, "the window reads"), ({"window": 5}, "variation")]
+    ("settings", "says"),
+    [
+        ({"window": "theory"}, "the window reads"),
+        pytest.param({"window": 5}, "variation", marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.slow
 def test_moves_without_a_norm_are_refused(settings, says):

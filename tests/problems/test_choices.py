@@ -53,7 +53,9 @@ def prepared():
     return prepare_class(Choosy, configurations=200)
 
 
-@pytest.mark.parametrize("name", [*map(entry, OPPONENTS), *LOCAL])
+@pytest.mark.parametrize(
+    "name", [*(entry(name, long=name == "egobox") for name in OPPONENTS), *LOCAL]
+)
 def test_every_opponent_plays_choices_of_all_kinds(name):
     task = prepared()
     SEEN.clear()

@@ -91,7 +91,9 @@ def test_blocks_change_no_bit_and_simulators_get_names_and_values(name):
     assert {x["coating"] for x in SEEN} == {"TiN", "DLC", 0.283}
 
 
-@pytest.mark.parametrize("name", ["cei", "scbo", "random", entry("optuna-tpe"), *long("nei", "furbo")])
+@pytest.mark.parametrize(
+    "name", ["cei", "scbo", "random", entry("optuna-tpe"), *long("nei", "furbo")]
+)
 def test_what_is_known_is_kept(name):
     cls = derived(known=["teeth + feed <= 6"])
     _, chunks = play(prepare_class(cls), make(name), seeds=2, horizon=8)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cbobench.check.report import DERIVED, check
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.box_actions import Box
@@ -55,26 +56,34 @@ def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, a
     assert law in broken[0]
 
 
-def test_what_is_derived_can_be_pasted(tmp_path, command):
-    """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1).
+def derived_of(folder, monkeypatch, text):
+    """What the law on optima says of a user's module."""
+    (folder / "mine.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    (verdict,) = [v for v in check("mine:Mine", only=[DERIVED]) if v.law == DERIVED]
+    return verdict
 
-    In a process of its own: the folder where it starts holds the user's module.
-    """
-    module = tmp_path / "mine.py"
-    module.write_text(HEAD)
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = command("check", "mine:Mine", env=environment)
-    assert done.returncode == 1
-    (line,) = [x for x in done.stdout.splitlines() if x.startswith("  FAIL  optimum as derived")]
-    assert "Mine does not say its optimum; " in line
-    code = line.partition("; write: ")[2]
+
+def test_what_is_derived_can_be_pasted(tmp_path, monkeypatch):
+    """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1)."""
+    said = str(derived_of(tmp_path, monkeypatch, HEAD).finding)
+    assert "Mine does not say its optimum; " in said
+    code = said.partition("; write: ")[2]
     derived = eval(code.partition(" = ")[2], {"Reference": Reference})
     np.testing.assert_allclose(derived.x, 1.0, atol=1e-6)
     assert (derived.f, derived.slater) == (pytest.approx(2.0), pytest.approx(1.0))
     assert (derived.share, derived.binds) == (pytest.approx(1 / 6, rel=0.01), True)
-    module.write_text(f"{HEAD}\n    {code}\n")
-    done = command("check", "mine:Mine", env=environment)
-    assert "  ok    optimum as derived" in done.stdout
+    pasted = derived_of(tmp_path, monkeypatch, f"{HEAD}\n    {code}\n")
+    assert (pasted.skipped, pasted.finding) == (False, None)
+
+
+@pytest.mark.long
+def test_the_folder_where_a_check_starts_holds_the_users_module(tmp_path, command):
+    (tmp_path / "mine.py").write_text(HEAD)
+    done = command("check", "mine:Mine", env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 1
+    assert "  FAIL  optimum as derived" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,10 @@ def test_methods_meet_the_same_noise_at_a_round():
     assert len(np.unique(noises[0].round(9))) == 16
 
 
-@pytest.mark.parametrize(("name", "repeats"), [("random", 0), ("random", 3), ("nei", 3)])
+@pytest.mark.parametrize(
+    ("name", "repeats"),
+    [("random", 0), ("random", 3), pytest.param("nei", 3, marks=pytest.mark.long)],
+)
 def test_blocks_change_no_bit(name, repeats):
     task = prepared(Noisy, repeats=repeats, candidates=64)
     check_alone_as_in_a_block(task, name, 12)

@@ -35,13 +35,25 @@ def fields():
     return field_numbers.open_fields(SHARDS)
 
 
+def assert_is_rendered(path, text):
+    assert path.read_text(encoding="utf-8") == text, (
+        f"{path.name} is not of these bundles: make literature ARGS=--render"
+    )
+
+
+def test_a_page_is_what_the_bundles_say(fields):
+    page = field_page.render_group(fields["low"], SHARDS)
+    assert_is_rendered(field_page.FOLDER / "low.md", page)
+    with pytest.raises(AssertionError, match="make literature"):
+        assert_is_rendered(field_page.FOLDER / "low.md", page.replace("7", "8", 1))
+
+
+@pytest.mark.long
 def test_the_pages_are_what_the_bundles_say(fields):
     pages = field_page.render_pages(SHARDS, fields)
     assert len(pages) == len(fields) + 2, "the front page and README, beside one for each group"
     for path, text in pages.items():
-        assert path.read_text(encoding="utf-8") == text, (
-            f"{path.name} is not of these bundles: make literature ARGS=--render"
-        )
+        assert_is_rendered(path, text)
     for name in fields:
         picture = field_page.FOLDER / f"{field_groups.page_of(name)}.png"
         assert 5e3 < picture.stat().st_size < 1e5, "python -m analysis.pictures --field"

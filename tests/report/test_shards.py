@@ -6,6 +6,7 @@ import pytest
 
 import cbobench
 from analysis import bundles, shards
+from cbobench.cli import main
 from cbobench.errors import Misuse
 
 SHARDS = {"tiny": {"suite": "first", "only": ["*/random"], "seeds": 2}}
@@ -46,7 +47,14 @@ def tree(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.fixture
+def playing_here(monkeypatch):
+    """Commands are run by this process."""
+    monkeypatch.setattr(shards, "run_until", lambda words, deadline: main([*words, "--cpus", "0"]))
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("playing_here")
 def test_a_shard_is_committed_with_the_pages_and_the_tree_is_clean_again(
     tree, part, monkeypatch, capsys
 ):
@@ -85,13 +93,17 @@ def test_what_git_refuses_is_said(tree):
 
 
 @pytest.mark.slow
-def test_a_shard_that_is_stopped_is_resumed(tree, capsys):
+def test_a_shard_that_is_stopped_is_resumed(tree, capsys, request):
     """Without time, what is there is exported, and a command that never began is missed."""
+    stopping = shards.run_until
+    request.getfixturevalue("playing_here")
     first, second = "gramacy/random", "gramacy/ckb-ucb"
     shard = {"suite": "first", "only": [first, second], "seeds": 1}
     shards.play_shard("tiny", shard | {"only": [first]}, 600.0)
     assert bundles.is_whole("tiny", shard | {"only": [first]})
-    shards.play_shard("tiny", shard, 0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "run_until", stopping)
+        shards.play_shard("tiny", shard, 0.0)
     assert "tiny: stopped after 0 minutes; the next call goes on" in capsys.readouterr().out
     assert len(cbobench.load_cells(bundles.bundle_of("tiny"))) == 1
     assert not bundles.is_whole("tiny", shard)

@@ -11,6 +11,7 @@ import pytest
 from cbobench.sweep.children import become_worker, spawn
 from cbobench.sweep.programs import find_programs
 from tests.conftest import cbobench_words
+from tests.helpers import long
 from tests.processes import PATIENCE, alive, assert_gone, below, kill, until
 
 STARTED = 4  # a shell, two programs of its, and one in a session of its own
@@ -74,7 +75,7 @@ class Detaching(Random):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGKILL, *long(signal.SIGINT, signal.SIGTERM)])
 def test_with_ray_programs_in_sessions_of_their_own_end_with_the_sweep(tmp_path, number):
     """Ray ends its workers alone; what they leave would be nobody's."""
     (tmp_path / "detaching.py").write_text(DETACHING)

@@ -126,6 +126,7 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
     client._remote_for(demand, Company())  # a head without CPUs, whose workers are yet to start
 
 
+@pytest.mark.long  # the test above has what Ray is told
 def test_ray_plays_tasks_that_take_more_than_a_cpu(make, command, tmp_path):
     done = command(
         "run",
