@@ -27,7 +27,7 @@ from cbobench.registry import tell_install
 from cbobench.results.provenance import DISTRIBUTIONS
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
-from tests.helpers import actions, entry, load, make, play, problem
+from tests.helpers import actions, entry, load, long, make, play, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
@@ -544,9 +544,10 @@ def make_small_task(kind, folder):
     return task
 
 
-@pytest.mark.parametrize("kind", ["simulator", "four", "types", "names"])
+@pytest.mark.parametrize("kind", ["four", "types", *long("simulator", "names")])
 @pytest.mark.parametrize(
-    "name", [*map(entry, sorted({*OPPONENTS} - {"nomad"})), "cobyla", "cobyqa", "slsqp"]
+    "name",
+    [*map(entry, sorted({*OPPONENTS} - {"nomad"})), "cobyla", *long("cobyqa", "slsqp")],
 )
 def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind):
     """NOMAD, to which all points are new, stays longer at one action."""
@@ -604,7 +605,7 @@ MIXED = [
     entry("pymoo-ga", {"population": 4, "offspring": 2}),
     entry("pymoo-de", {"population": 4}),
     entry("cma-es", {"population": 4}),
-    entry("egobox", {"initial": 4}),
+    entry("egobox", {"initial": 4}, long=True),
     entry("nomad", {}),
     *(
         pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow])

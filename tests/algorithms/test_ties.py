@@ -57,7 +57,7 @@ def test_what_arrived_ends_the_tie():
     """The check can fail: seeds that know something agree more."""
     task = problem("gramacy", noise_f=0.0, noise_g=0.0)
     plays = task.box.unit(
-        actions(play(task, make("igp-ucb", beta=0.1, lam=0.01), seeds=SEEDS, horizon=15)[1])
+        actions(play(task, make("igp-ucb", beta=0.1, lam=0.01), seeds=SEEDS, horizon=8)[1])
     )
     with pytest.raises(AssertionError):
         check(plays[-1:], task.box.scattered)

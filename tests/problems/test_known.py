@@ -298,10 +298,6 @@ def test_constraints_of_a_simulator_are_known_on_inputs_alone():
         params.build(type("Wrong", (Mill,), {"constraints": wrong}), {})
     with pytest.raises(Misuse, match="constraints: 'heat' is 5; allowed"):
         params.build(type("Wrong", (Mill,), {"constraints": {"heat": 5}}), {})
-    inputs = {**Mill.inputs, "tool": {"choice": ["a", "b"]}}
-    limits = {"heat": {"at_most": 50}, "tool": {"at_most": 1}}
-    with pytest.raises(Misuse, match="constraints: 'tool' is a choice, which has no bound"):
-        params.build(type("Wrong", (Mill,), {"constraints": limits, "inputs": inputs}), {})
 
 
 def test_bounds_of_coordinates_and_of_whole_subclasses():

@@ -47,10 +47,6 @@ def derived(**members):
     return type("Cut", (Cut,), {"__module__": "mine", **members})
 
 
-def with_types(**types):
-    return derived(inputs={**INPUTS, **types})
-
-
 WITHOUT_A_FLOAT = {"teeth": {"int": [1, 100]}, "feed": {"int": [1, 100]}}
 
 
@@ -181,7 +177,6 @@ def test_methods_are_told_past_measurements(tmp_path):
     ("change", "message"),
     [
         ((",1,4", ",1,2.5"), r"teeth = 2.5, .* is no action .* whose inputs are .*'teeth': \{'int"),
-        ((",1,4", ",1,9"), "row 1: .*teeth = 9, .* is no action of the problem"),
         (("DLC", "TiAlN"), "row 1: .*coating = TiAlN.* is no action of the problem"),
         ((",1,4", ",20,4"), "row 1: .*feed = 20.* is no action of the problem"),
     ],
@@ -208,21 +203,6 @@ def test_a_method_with_the_kernel_of_the_problem_is_sent_to_a_sample(tmp_path, m
             load({**suite, "problems": [problem], "algorithms": [method]})
         load({**suite, "problems": [{problem: {"configurations": 64}}], "algorithms": [method]})
     load({**suite, "problems": [problem], "algorithms": ["ckb-ucb"]})
-
-
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        ({"teeth": {"int": [8, 2]}}, "'teeth': int is .8, 2.; .* low below high"),
-        ({"teeth": {"int": [3, 3]}}, "'teeth': int is .3, 3.; .* low below high"),
-        ({"feed": {"float": [1, 1]}}, "'feed': float is .1, 1.; .* low below high"),
-        ({"coating": {"choice": ["TiN"]}}, "give two or more .*, or leave the input out"),
-        ({"feed": {"float": [-1, 1], "log": True}}, "log of -1 does not exist; begin above 0"),
-    ],
-)
-def test_wrong_inputs_are_refused_in_a_line(members, message):
-    with refused(message):
-        params.build(with_types(**members), {})
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 
@@ -19,7 +18,6 @@ from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.reference import Reference, derive, find_contradictions, search, slopes
 from tests.algorithms.easy import Bowl
-from tests.conftest import ROOT
 
 HEAD = """\
 import numpy as np
@@ -76,14 +74,6 @@ def test_what_is_derived_can_be_pasted(tmp_path, monkeypatch):
     assert (derived.share, derived.binds) == (pytest.approx(1 / 6, rel=0.01), True)
     pasted = derived_of(tmp_path, monkeypatch, f"{HEAD}\n    {code}\n")
     assert (pasted.skipped, pasted.finding) == (False, None)
-
-
-@pytest.mark.long
-def test_the_folder_where_a_check_starts_holds_the_users_module(tmp_path, command):
-    (tmp_path / "mine.py").write_text(HEAD)
-    done = command("check", "mine:Mine", env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert done.returncode == 1
-    assert "  FAIL  optimum as derived" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,7 @@ def test_a_broken_number_is_no_whole_one(tmp_path):
 GAPLESS = {"heat": [1, 2, 3], "time": [0.5, 1.0, 2.0]}
 
 
-@pytest.mark.parametrize("kind", ["choice", "int"])
-def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
+def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path):
     optuna = pytest.importorskip("optuna", reason="pip install 'cbobench[optuna]'")
     levels, frame, played = BASES | GAPLESS, grid(), []
     frame["heat"], frame["time"] = (
@@ -164,19 +163,16 @@ def test_on_a_full_grid_optuna_plays_as_in_its_own_loop(tmp_path, kind):
         [GAPLESS["time"][int(np.log10(x))] for x in frame["time"]],
     )
     types = {name: {"choice": values} for name, values in levels.items()}
-    types["heat"] = {"int": [1, 3]} if kind == "int" else types["heat"]
+    types["heat"] = {"int": [1, 3]}
     single_run, seed = started(table(tmp_path, frame, inputs=types), "optuna-tpe")
     sampler = optuna.samplers.TPESampler(n_startup_trials=10, n_ei_candidates=24, seed=seed)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     rows = {row: i for i, row in enumerate(frame[[*levels]].itertuples(index=False, name=None))}
 
     def suggest(trial, name):
-        is_whole = kind == "int" and name == "heat"
-        return (
-            trial.suggest_int(name, 1, 3)
-            if is_whole
-            else trial.suggest_categorical(name, levels[name])
-        )
+        if name == "heat":
+            return trial.suggest_int(name, 1, 3)
+        return trial.suggest_categorical(name, levels[name])
 
     def objective(trial):
         played.append(rows[tuple(suggest(trial, name) for name in levels)])

@@ -29,7 +29,6 @@ from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from tests.helpers import Listener, assert_same_rows
 from tests.results.holders import count_holders
-from tests.sweep.helpers import start_and_wait, write_slow
 
 
 @pytest.fixture
@@ -66,25 +65,6 @@ def test_a_disk_without_locks_is_refused_in_a_line(small_suite, run, monkeypatch
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(Misuse, match=f"cannot lock {run}: No locks available; give another --out"):
         cbobench.run(small_suite(horizon=20), out=run, cpus=0)
-
-
-@pytest.mark.slow
-def test_a_killed_call_is_gone_on_with(tmp_path):
-    """At once, though its workers may end a moment later; what it left half-written goes."""
-    suite, run = write_slow(tmp_path), tmp_path / "run"
-    driver = start_and_wait(suite, run, 2, 2, "fresh workers")
-    driver.kill()
-    driver.communicate()
-    (run / "rounds" / ".x.parquet.0123.tmp").write_text("half")
-    played = len(cbobench.load_cells(run))
-    listener = Listener()
-    outcome = execute(plan(Call(suite, out=run, cpus=2)), listener)
-    assert 2 <= played <= 24 - outcome.played < 24
-    assert any("unfinished files of a call that was killed" in note for note in listener.notes)
-    assert not list(run.rglob("*.tmp"))
-    assert verify(open_run(run)).damaged == []
-    cbobench.run(suite, out=tmp_path / "whole", cpus=0)
-    assert_same_rows(tmp_path / "whole", run)
 
 
 def test_rounds_without_cells_go_with_the_next_call(small_suite, run, tmp_path):

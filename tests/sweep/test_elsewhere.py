@@ -44,7 +44,7 @@ sys.addaudithook(refuse)
 SUITE = """\
 suite: elsewhere
 horizon: 8
-seeds: 3
+seeds: 2
 problems: [gramacy, rkhs-1d]
 algorithms: [cei, ckb-ucb, random]
 """
@@ -56,15 +56,15 @@ def test_without_fork_proc_affinity_and_limits_a_run_is_the_same(write_suite, co
     hiding, runs = tmp_path / "hiding", [tmp_path / name for name in ("here", "elsewhere")]
     hiding.mkdir()
     (hiding / "sitecustomize.py").write_text(HIDES)
-    words = ["--cpus", 2, "--engine", "processes", "--arithmetic", "native"]
+    words = ["--cpus", 1, "--engine", "processes", "--arithmetic", "native"]
     hidden = {"env": environment_of(hiding)}
     for run, options in zip(runs, ({}, hidden), strict=True):
         done = command("run", write_suite(SUITE), "--out", run, *words, **options)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
-    assert len([*hiding.glob("began-*")]) >= 3, "the driver and two fresh interpreters"
+    assert len([*hiding.glob("began-*")]) >= 2, "the driver and a fresh interpreter"
     assert_same_rows(*runs)
     cells = cbobench.load_cells(runs[1])
-    assert (cells["status"] == "ok").sum() == len(cells) == 18
+    assert (cells["status"] == "ok").sum() == len(cells) == 12
     again = command("run", write_suite(SUITE), "--out", runs[1], *words, **hidden)
-    assert "(18 done before)" in again.stderr, "the first driver's lock has ended"
+    assert "(12 done before)" in again.stderr, "the first driver's lock has ended"

@@ -17,6 +17,7 @@ from cbobench.errors import Misuse
 from cbobench.report.tables.status import read_status
 from cbobench.results.folder import open_run
 from cbobench.results.source import source_hash
+from cbobench.results.verify import verify
 from tests.conftest import SMALL
 from tests.helpers import assert_same_rows
 from tests.processes import PATIENCE, assert_gone, below
@@ -87,7 +88,7 @@ def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(
 )
 def test_a_killed_driver_leaves_a_resumable_run(tmp_path, players):
     """SIGKILL of the driver in the middle, and a resume at once, while orphaned workers, which end,
-    may still publish.
+    may still publish; what is half-written goes.
 
     The driver's interpreter is what it costs.
     """
@@ -98,7 +99,12 @@ def test_a_killed_driver_leaves_a_resumable_run(tmp_path, players):
     driver.kill()
     driver.communicate()
     assert len(list((tmp_path / "cut" / "cells").glob("*.parquet"))) < 24
-    cbobench.run(suite, out=tmp_path / "cut", cpus=0)
+    (tmp_path / "cut" / "rounds" / ".x.parquet.0123.tmp").write_text("half")
+    notes = []
+    cbobench.run(suite, out=tmp_path / "cut", cpus=0, on_note=notes.append)
+    assert any("unfinished files of a call that was killed" in note for note in notes)
+    assert not list((tmp_path / "cut").rglob("*.tmp"))
+    assert verify(open_run(tmp_path / "cut")).damaged == []
     cbobench.run(suite, out=tmp_path / "undisturbed", cpus=0)
     assert_same_rows(tmp_path / "undisturbed", tmp_path / "cut")
     assert_gone(workers)
