@@ -17,7 +17,7 @@ from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.simulators.simulator import Simulator
 from tests.algorithms.easy import bowl
-from tests.helpers import actions, make, play, prepare_class, problem, watch_asks
+from tests.helpers import actions, long, make, play, prepare_class, problem, watch_asks
 
 ONE = np.ones((1, 1))
 
@@ -133,7 +133,7 @@ def test_it_plays_the_maximum_of_its_score(monkeypatch):
     assert missed() >= 3
 
 
-@pytest.mark.parametrize("name", ["gardner-1", "gramacy"])
+@pytest.mark.parametrize("name", ["gramacy", *long("gardner-1")])
 def test_without_noise_it_finds_the_optimum_of_a_finite_set_and_plays_nothing_twice(name):
     """By default: with a noise variance of one per cent it would stay where it began."""
     task = problem(name, grid=15, noise_f=0.0, noise_g=0.0)
@@ -153,7 +153,7 @@ def play_gramacy(seeds, horizon, **settings):
 def test_steps_reach_the_boundary_to_rounding_which_products_of_probabilities_do_not():
     """Gramacy's optimum lies on a constraint: P(g <= 0) keeps a margin from it."""
     regrets = {
-        anchored: play_gramacy([0, 1], 44, anchored=anchored).metrics.final["simple_regret"]
+        anchored: play_gramacy([0], 44, anchored=anchored).metrics.final["simple_regret"]
         for anchored in (True, False)
     }
     assert regrets[True].max() < 1e-10

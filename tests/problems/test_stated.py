@@ -13,6 +13,7 @@ from cbobench.errors import Misuse
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.data import DataFolder
+from cbobench.problems.formulas.cec2006 import HeldOut
 from cbobench.problems.formulas.high_dimensional import HighDimensional
 from cbobench.problems.formulas.literature import gramacy as Gramacy
 from cbobench.problems.rkhs import pocket
@@ -68,10 +69,10 @@ def test_a_tolerance_allows_for_rounded_coordinates():
 
 
 # whose optima take seconds to search, as preparing them elsewhere does
-DEAR = ["yes-or-no", "simionescu", "robust-speed-reducer", "townsend", "two-hundred", "cec-g9"]
+DEAR = ["yes-or-no", "simionescu", "robust-speed-reducer", "townsend"]
 
 
-@pytest.mark.parametrize("name", on_boxes(HighDimensional, dear=DEAR))
+@pytest.mark.parametrize("name", on_boxes(HighDimensional, HeldOut, dear=DEAR))
 def test_ours_are_consistent_whatever_the_parameters(name):
     for settings in (
         {},

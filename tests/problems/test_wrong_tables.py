@@ -15,7 +15,6 @@ from cbobench.problems.tables.table import UserTable
 from tests.helpers import make, play, prepare_class, refused, setting
 
 METHODS = {
-    "cei": ("cei", {}),
     "cei, fitted": ("cei", {"kernel": "fit"}),
     "scbo, fitted": ("scbo", {"kernel": "fit"}),
     "ckb-ucb, fitted": ("ckb-ucb", {"kernel": "fit"}),

@@ -58,7 +58,6 @@ def engines(monkeypatch):
         (64, {}, "ProcessExecutor"),
         (65, {}, "RayExecutor"),
         (65, {"engine": "processes"}, "ProcessExecutor"),
-        (65, {"engine": "inline"}, "InlineExecutor"),
         (65, {"cpus": 0}, "InlineExecutor"),
         (2, {"engine": "ray"}, "RayExecutor"),
         (2, {"address": "head:1"}, "RayExecutor"),
@@ -134,8 +133,8 @@ def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, m
     monkeypatch.setattr(sweep, "SMALL", 0)
     notes = []
     with pytest.raises(CbobenchError, match="RuntimeError: no room in /dev/shm"):
-        cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, engine="ray")
-    done = cbobench.run(small_suite(), out=tmp_path / "run", cpus=2, on_note=notes.append)
+        cbobench.run(small_suite(horizon=5), out=tmp_path / "run", cpus=2, engine="ray")
+    done = cbobench.run(small_suite(horizon=5), out=tmp_path / "run", cpus=2, on_note=notes.append)
     assert done.played == 12
     assert notes[0].startswith("Ray did not start (RuntimeError: no room in /dev/shm (")
     assert notes[0].endswith("); worker processes play instead")
