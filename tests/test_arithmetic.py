@@ -191,24 +191,3 @@ def test_workers_of_a_process_that_was_late_are_portable(tmp_path, native):
     of_portable = cbobench.load_rounds(tmp_path / "run0")
     assert (of_worker["observed_f"].to_numpy() == of_portable["observed_f"].to_numpy()).all()
     assert (of_worker["action"] == of_portable["action"]).all()
-
-
-@portable_machine
-@pytest.mark.slow
-def test_the_command_plays_natively_where_it_is_told(tmp_path, write_suite, command):
-    import cbobench
-
-    suite = write_suite(
-        "suite: s\nhorizon: 3\nseeds: 1\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
-    )
-    clean = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {arithmetic.CHOICE, arithmetic.DISABLED}
-    }
-    clean |= {arithmetic.KERNEL: "Sandybridge"}
-    done = command(
-        "run", suite, "--out", tmp_path / "r", "--cpus", 0, "--arithmetic", "native", env=clean
-    )
-    assert done.returncode == 0, done.stderr
-    assert cbobench.load_cells(tmp_path / "r")["arithmetic"][0].startswith("native: Sandybridge, ")

@@ -57,7 +57,6 @@ WRONG = [
     (("data", "fetch", "stock"), "unknown data set 'stock'; did you mean 'stocks'?"),
     (("--verson",), "unrecognized arguments: --verson; did you mean --version?"),
     (("--seeds", "3", "run", "quickstart"), "unrecognized arguments: --seeds; see cbobench --help"),
-    (("show", "nowhere.yaml"), "unknown suite 'nowhere.yaml'"),
     (
         ("run", "quickstart", "--sedes", "3"),
         "unrecognized arguments: --sedes 3; did you mean --seeds?",
@@ -398,45 +397,28 @@ def test_the_hint_finishes_what_another_call_left(run, small_suite, tmp_path):
     assert f"to go on: {hint}\n" in out
 
 
-LIMITED = ("run", "s.yaml", "--out", "r", "--cpus", "0")
+@pytest.mark.slow
+@pytest.mark.parametrize("is_whole", [False, *long(True)])
+def test_a_limit_of_address_space_is_enough_or_one_line(tmp_path, small_suite, is_whole):
+    """What loads late and does not fit has tried for ever, or was a traceback."""
 
-
-@pytest.fixture
-def limited(small_suite, tmp_path):
-    """Run a command with so many kB of address space."""
-    small_suite(horizon=9).rename(tmp_path / "s.yaml")
-
-    def run(space, *words):
+    def limited(space, *words):
         script = f'ulimit -v {space}; exec "$@"'
         command = ["sh", "-c", script, "sh", *cbobench_words(), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
 
-    return run
-
-
-def find_least(limited):
-    """The least address space, of which a command says that it needs it."""
-    (refusal,) = limited(200_000, *LIMITED).stderr.splitlines()
-    return int(re.search(r"raise the limit \(ulimit -v (\d+)\)", refusal)[1])
-
-
-@pytest.mark.slow
-def test_a_limit_of_address_space_is_enough_or_one_line(limited):
-    """What loads late and does not fit has tried for ever, or was a traceback."""
-    least = find_least(limited)
-    refused, done = limited(least - 1, *LIMITED), limited(least, *LIMITED)
-    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
-    assert done.returncode == 0, done.stderr
-    assert f"at least {least:,} kB" in (ROOT / "SECURITY.md").read_text()
-
-
-@pytest.mark.long
-def test_a_limit_of_address_space_is_enough_for_figures_and_too_little_for_ray(limited):
-    least = find_least(limited)
-    for words in (LIMITED, ("compare", "r"), ("figures", "r")):
-        done = limited(least, *words)
+    play = ("run", str(small_suite(horizon=9)), "--out", "r", "--cpus", "0")
+    (refusal,) = limited(200_000, *play).stderr.splitlines()
+    least = int(re.search(r"raise the limit \(ulimit -v (\d+)\)", refusal)[1])
+    security = (ROOT / "SECURITY.md").read_text()
+    assert f"at least {least:,} kB" in security
+    for words in (play, ("compare", "r"), ("figures", "r")):
+        refused, done = limited(least - 1, *words), limited(least, *words)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
         assert done.returncode == 0, done.stderr
-    on_ray = limited(least, *LIMITED, "--horizon", "12", "--cpus", "1", "--engine", "ray")
+        if not is_whole:
+            return
+    on_ray = limited(least, *play, "--horizon", "12", "--cpus", "1", "--engine", "ray")
     assert (on_ray.returncode, on_ray.stderr.count("\n")) == (1, 1)
     of_ray = re.search("Ray needs ([0-9,]+) kB of address space", on_ray.stderr)[1]
-    assert f"and {of_ray} kB for Ray" in (ROOT / "SECURITY.md").read_text()
+    assert f"and {of_ray} kB for Ray" in security

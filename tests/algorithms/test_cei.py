@@ -108,15 +108,6 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
         np.testing.assert_allclose(algorithm.incumbent[s], means[s, 0][likely].max(), rtol=1e-6)
 
 
-@pytest.mark.long  # test_easy_box has a cheaper problem
-@pytest.mark.parametrize(("name", "rounds"), [("cei", 30), ("scbo", 60)])
-def test_with_fitted_models_it_finds_the_optimum_of_a_box(name, rounds):
-    play_, _ = play(
-        problem("gramacy", noise_f=0.0, noise_g=0.0), make(name), seeds=3, horizon=rounds
-    )
-    assert np.median(play_.metrics.final["simple_regret"]) < 0.003
-
-
 @pytest.mark.long  # 20 CPU-seconds; tests/gp holds the maximiser itself against a dense search
 def test_it_plays_the_maximum_of_its_score(monkeypatch):
     """Against a search that shares nothing with the maximiser, which misses more with long steps

@@ -634,14 +634,6 @@ def test_every_opponent_plays_floats_whole_numbers_and_choices(name, settings):
     assert not np.array_equal(points[:, 0], points[:, 1])
 
 
-@pytest.mark.parametrize("name", ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es", entry("nomad")])
-def test_what_is_known_of_several_kinds_of_inputs_is_kept(name):
-    """`Play` refuses a forbidden point."""
-    _, chunks = play(make_mixed(KnownMix), make(name), seeds=1, horizon=25)
-    points = actions(chunks)
-    assert (points[..., 0] + points[..., 3] <= 20).all()
-
-
 def test_optuna_knows_what_was_played_by_its_own_types():
     run = on_mixed("optuna-tpe", startup=3)
     box = run.given.setting.actions

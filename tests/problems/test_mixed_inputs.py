@@ -15,6 +15,7 @@ from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.problems.tables.past import read_past, take_past
 from tests.algorithms.test_contract import check_alone_as_in_a_block
+from tests.algorithms.test_opponents import LIGHT
 from tests.helpers import actions, entry, load, long, make, play, prepare_class, refused
 
 INPUTS = {
@@ -88,7 +89,8 @@ def test_blocks_change_no_bit_and_simulators_get_names_and_values(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["cei", "scbo", "random", entry("optuna-tpe"), *long("nei", "furbo")]
+    "name",
+    ["cei", "scbo", "random", *map(entry, [*LIGHT, "nomad"]), *long("nei", "furbo")],
 )
 def test_what_is_known_is_kept(name):
     cls = derived(known=["teeth + feed <= 6"])

@@ -54,25 +54,30 @@ def test_a_formula_that_ends_python_is_one_line(tmp_path, capsys, monkeypatch, a
     assert law in broken[0]
 
 
-def derived_of(folder, monkeypatch, text):
-    """What the law on optima says of a user's module."""
+def write_mine(folder, monkeypatch, text=HEAD):
+    """A user's module, which is imported anew."""
     (folder / "mine.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    (verdict,) = [v for v in check("mine:Mine", only=[DERIVED]) if v.law == DERIVED]
-    return verdict
+
+
+def judge_optimum():
+    """What the law on optima says of it."""
+    return next(v for v in check("mine:Mine", only=[DERIVED]) if v.law == DERIVED)
 
 
 def test_what_is_derived_can_be_pasted(tmp_path, monkeypatch):
     """On a + b <= 2, a <= b the sum of roots is largest at (1, 1); the margin is 1, at (0, 1)."""
-    said = str(derived_of(tmp_path, monkeypatch, HEAD).finding)
+    write_mine(tmp_path, monkeypatch)
+    said = str(judge_optimum().finding)
     assert "Mine does not say its optimum; " in said
     code = said.partition("; write: ")[2]
     derived = eval(code.partition(" = ")[2], {"Reference": Reference})
     np.testing.assert_allclose(derived.x, 1.0, atol=1e-6)
     assert (derived.f, derived.slater) == (pytest.approx(2.0), pytest.approx(1.0))
     assert (derived.share, derived.binds) == (pytest.approx(1 / 6, rel=0.01), True)
-    pasted = derived_of(tmp_path, monkeypatch, f"{HEAD}\n    {code}\n")
+    write_mine(tmp_path, monkeypatch, f"{HEAD}\n    {code}\n")
+    pasted = judge_optimum()
     assert (pasted.skipped, pasted.finding) == (False, None)
 
 
@@ -90,9 +95,7 @@ def test_what_is_derived_can_be_pasted(tmp_path, monkeypatch):
     ids=str,
 )
 def test_what_is_stated_is_compared_both_ways(tmp_path, monkeypatch, stated, says):
-    (tmp_path / "mine.py").write_text(HEAD)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    write_mine(tmp_path, monkeypatch)
     task = PROBLEMS.get("mine:Mine")()
     right = Reference((1.0, 1.0), 2.0, 1.0, 1 / 6, 1e-9, "closed form", binds=True)
     reference = replace(right, **stated)

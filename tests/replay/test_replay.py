@@ -429,7 +429,7 @@ def test_texts_of_a_stranger_reach_no_terminal_raw(forge, tmp_path, capsys, name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["low-light", "low-theory"])
+@pytest.mark.parametrize("name", ["noisy-light", "low-theory"])
 def test_nothing_differs_in_stored_plays(name):
     """Beside other libraries than those of the plays nothing is checked."""
     replayed = replay([str(ROOT / "published" / f"{name}.zip")], 2, seed=4)

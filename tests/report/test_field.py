@@ -19,7 +19,6 @@ from analysis.field import page as field_page
 from analysis.field import spreads, tables
 from analysis.folders import PUBLISHED
 from cbobench import resources
-from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.replay.replay import Outcome, Replay
 from cbobench.results.provenance import DISTRIBUTIONS
@@ -334,14 +333,3 @@ def test_code_without_a_commit_confirms_nothing(monkeypatch):
     )
     with pytest.raises(Misuse, match="commit first"):
         shards.confirm_shard("low-ours", 1)
-
-
-@pytest.mark.parametrize("name", ["low-light", "noisy-light"])
-def test_drawn_cells_of_the_shards_are_played_again_bit_by_bit(name, capsys):
-    """Shards whose methods are the same here. Those of BoTorch need PyTorch, and those of ten
-    dimensions half a minute each: `make replay` draws from all. Beside other libraries nothing is
-    checked, and nothing differs.
-    """
-    assert main(["verify", str(bundle_of(name)), "--replay", "2", "--seed", "3"]) in (0, 3)
-    printed = capsys.readouterr().out
-    assert re.search("drawn with --seed 3: (2 equal|[01] equal, [12] not checked)\n", printed)

@@ -21,6 +21,7 @@ from cbobench.report.figures.style import SIZES
 from cbobench.report.load import Run
 from cbobench.report.notes import describe_horizons
 from cbobench.results.export import export
+from tests.helpers import long
 from tests.report.made import asked_again, make
 
 SEEDS = range(3)
@@ -146,7 +147,7 @@ def without_notes(text):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"best": True}, {"against": "A"}, {"ranks": True}, {"profile": True}],
+    [{}, {"ranks": True}, *long({"best": True}, {"against": "A"}, {"profile": True})],
     ids=str,
 )
 def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):

@@ -164,7 +164,8 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("methods", "problems"), [(2, 4), (2, 5), (3, 6), (4, 6), (5, 6), (5, 7), (11, 7), (11, 8)]
+    ("methods", "problems"),
+    [(2, 4), (2, 5), (3, 6), (5, 6), (5, 7), (11, 7)],
 )
 def test_ranks_are_marked_where_the_problems_can_tell(tmp_path, methods, problems):
     """Of the methods that are worse in every problem than the one before none has a star, of three

@@ -65,6 +65,7 @@ def test_without_fork_proc_affinity_and_limits_a_run_is_the_same(write_suite, co
     assert len([*hiding.glob("began-*")]) >= 2, "the driver and a fresh interpreter"
     assert_same_rows(*runs)
     cells = cbobench.load_cells(runs[1])
+    assert cells["arithmetic"].str.startswith("native: ").all()
     assert (cells["status"] == "ok").sum() == len(cells) == 12
     again = command("run", write_suite(SUITE), "--out", runs[1], *words, **hidden)
     assert "(12 done before)" in again.stderr, "the first driver's lock has ended"

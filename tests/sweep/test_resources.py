@@ -124,19 +124,3 @@ def test_ray_is_told_and_a_cluster_without_such_a_machine_refuses(make, tmp_path
             client._remote_for(demand, Company())
     machines[:] = [{"Alive": True, "Resources": {"memory": 1e9}}]
     client._remote_for(demand, Company())  # a head without CPUs, whose workers are yet to start
-
-
-@pytest.mark.long  # the test above has what Ray is told
-def test_ray_plays_tasks_that_take_more_than_a_cpu(make, command, tmp_path):
-    done = command(
-        "run",
-        make("{cpus: 2, memory: 10MB}"),
-        "--out",
-        tmp_path / "r",
-        "--engine",
-        "ray",
-        "--cpus",
-        2,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (cbobench.load_cells(tmp_path / "r")["status"] == "ok").sum() == 12

@@ -20,7 +20,7 @@ from cbobench.results.source import source_hash
 from cbobench.results.verify import verify
 from tests.conftest import SMALL
 from tests.helpers import assert_same_rows
-from tests.processes import PATIENCE, assert_gone, below
+from tests.processes import assert_gone, below
 from tests.sweep.helpers import start_and_wait, write_slow
 
 
@@ -108,29 +108,6 @@ def test_a_killed_driver_leaves_a_resumable_run(tmp_path, players):
     cbobench.run(suite, out=tmp_path / "undisturbed", cpus=0)
     assert_same_rows(tmp_path / "undisturbed", tmp_path / "cut")
     assert_gone(workers)
-
-
-NOTEBOOK = """
-import sys
-import ray
-import cbobench
-if sys.argv[3] == "started":
-    ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
-outcome = cbobench.run(sys.argv[1], out=sys.argv[2], cpus=2, block=2)
-print(outcome.played, outcome.failed, ray.is_initialized())
-"""  # noqa: E501
-
-
-# test_scheduler has what is decided where a program has started Ray; test_endings plays on one
-@pytest.mark.long
-@pytest.mark.parametrize("ray_is", ["imported", "started"])
-def test_a_program_that_uses_ray_itself(reference, tmp_path, ray_is):
-    """Ray imported, or started, before a sweep; one that was started is still up afterwards."""
-    suite, run = reference
-    command = [sys.executable, "-c", NOTEBOOK, str(suite), str(tmp_path / "out"), ray_is]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.stdout.splitlines()[-1:] == [f"24 0 {ray_is == 'started'}"], done.stderr
-    assert_same_rows(run, tmp_path / "out")
 
 
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):

@@ -306,10 +306,10 @@ def test_another_methods_simulations_are_not_made_again(quiet, name):
     """
     problem = {f"quiet_sim:{name}": {"repeats": 0}}
     methods = ["cei", "scbo", "random", "sobol"]
-    suite = with_quiet(problems=[problem], initial={"sobol": 8}, horizon=20, algorithms=methods)
+    suite = with_quiet(problems=[problem], initial={"sobol": 8}, horizon=11, algorithms=methods)
     cbobench.run(suite, out="four", cpus=0)
-    assert len(quiet()) == 160 - 48
-    assert len(cbobench.load_rounds("four")) == 160
+    assert len(quiet()) == 88 - 48
+    assert len(cbobench.load_rounds("four")) == 88
 
 
 def test_a_kept_simulation_answers_equal_points_of_a_block(quiet, tmp_path):
