@@ -12,6 +12,7 @@ from cbobench.cli import main
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.base import Feedback
 from cbobench.problems.tables.past import MOST_ROWS, read_past, take_past
+from tests.check.test_check import SIBLINGS
 from tests.helpers import LEARNERS, actions, entry, load, make, prepare, problem, refused, swept
 
 ROWS = "x_1,x_2,f,g_1\n1,2,0.4,-0.9\n4.5,3,0.9,0.25\n1,2,0.5,-0.8\n"
@@ -32,7 +33,7 @@ def write(folder: Path, text: str = ROWS) -> Path:
     return folder / "past.csv"
 
 
-@pytest.mark.parametrize("name", [entry(name) for name in LEARNERS])
+@pytest.mark.parametrize("name", [entry(name, long=name in SIBLINGS) for name in LEARNERS])
 def test_a_play_is_that_of_a_method_that_was_told_by_hand(tmp_path, name):
     """In any block; also where a model holds as many observations as rounds and past ones."""
     task = problem("gardner-1", noise_f=0.1)

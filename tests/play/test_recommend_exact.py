@@ -18,6 +18,7 @@ from cbobench.problems.base import Feedback
 from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Drawn
 from cbobench.problems.simulators.simulator import Simulator
+from tests.check.test_check import SIBLINGS
 from tests.helpers import entry, make, play, prepare, problem
 
 EXACT = {"noise_f": 0.0, "noise_g": 0.0}
@@ -129,7 +130,9 @@ def task_for(name):
     )
 
 
-@pytest.mark.parametrize("name", [entry(name) for name in ALGORITHMS.names()])
+@pytest.mark.parametrize(
+    "name", [entry(name, long=name in SIBLINGS) for name in ALGORITHMS.names()]
+)
 def test_of_every_method_no_recommendation_is_worse_than_what_it_measured(name):
     _, chunk, recommended = recommendations(task_for(name), make(name))
     assert_best_measured(chunk, recommended)

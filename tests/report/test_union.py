@@ -17,6 +17,7 @@ from cbobench.metrics import METRICS
 from cbobench.report.load import Run
 from cbobench.report.setups import find_setups
 from cbobench.results.export import export
+from tests.helpers import long
 from tests.report.made import make
 
 SUITE = {
@@ -138,8 +139,11 @@ def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch
     )
 
 
+OTHER_COLUMNS = sorted({*METRICS, "f_star", "longest_streak"} - {"regret"})
+
+
 @pytest.mark.parametrize(
-    "column", [*METRICS, "f_star", "first_feasible", "longest_streak", "recommended_f"]
+    "column", ["regret", "first_feasible", "recommended_f", *long(*OTHER_COLUMNS)]
 )
 def test_every_number_of_a_cell_tells_two_results_apart(tmp_path, column):
     """Of bundles, too, and of a run beside a bundle; what is equal, or undefined in both, does not
