@@ -14,6 +14,10 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.formulas.box import BoxProblem, Reference
 from tests.helpers import make, setting
 
+SIDE = np.linspace(0, 4, 9)
+GRID = np.stack(np.meshgrid(SIDE, SIDE), axis=-1).reshape(-1, 2)
+"""81 points of a square."""
+
 
 @dataclass(kw_only=True)
 class Bowl(BoxProblem):

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from benchmarks.quality import maximiser
 from cbobench.algorithms import improvement
 from cbobench.algorithms.improvement import FAR, log_expected_improvement
 from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.errors import Misuse
-from cbobench.gp import maximise
 from cbobench.gp.beliefs import Belief, FunctionBelief
 from cbobench.play.play import Play, PlayOptions
 from cbobench.problems.simulators.simulator import Simulator
@@ -106,22 +104,6 @@ def test_incumbent_is_read_at_the_played_points(grid, kernel):
         likely = ndtr(-means[s, 1] / deviations[s, 1]) >= 0.95
         assert likely.any()
         np.testing.assert_allclose(algorithm.incumbent[s], means[s, 0][likely].max(), rtol=1e-6)
-
-
-@pytest.mark.long  # 20 CPU-seconds; tests/gp holds the maximiser itself against a dense search
-def test_it_plays_the_maximum_of_its_score(monkeypatch):
-    """Against a search that shares nothing with the maximiser, which misses more with long steps
-    and fewer starts.
-    """
-    setting = maximiser.SETTINGS["pressure-vessel, cei"]
-
-    def missed():
-        return int((maximiser.measure(setting, rounds=8, seeds=2)[0] > maximiser.NATS).sum())
-
-    assert missed() <= 1
-    monkeypatch.setattr(maximise, "SHARE", 1e9)
-    monkeypatch.setattr(maximise, "AROUND", 1)
-    assert missed() >= 3
 
 
 @pytest.mark.parametrize("name", ["gramacy", *long("gardner-1")])

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 
 from cbobench.algorithms.scbo import rank
-from tests.algorithms.easy import bowl, on_box, started
+from tests.algorithms.easy import GRID, bowl, on_box, started
 from tests.helpers import make, play, setting
 
 
@@ -69,12 +69,9 @@ def test_inspectors_are_uniform_in_distance_and_direction():
 
 
 def test_inspectors_of_a_finite_set_are_the_actions_in_the_ball():
-    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(
-        -1, 2
-    )
-    run = started("furbo", setting(np.eye(81), points=points), length=0.126)
+    run = started("furbo", setting(np.eye(81), points=GRID), length=0.126)
     assert run._inspect(np.array([0.5, 0.5]))[1].tolist() == [31, 39, 40, 41, 49]
-    run_of_four = started("furbo", setting(np.eye(81), points=points), inspectors=4)
+    run_of_four = started("furbo", setting(np.eye(81), points=GRID), inspectors=4)
     assert len(run_of_four._inspect(np.array([0.5, 0.5]))[1]) == 8
 
 

@@ -16,7 +16,7 @@ from cbobench.algorithms import scbo
 from cbobench.algorithms.scbo import improves
 from cbobench.errors import Misuse
 from cbobench.gp.thompson import ThompsonMoments
-from tests.algorithms.easy import on_box, started
+from tests.algorithms.easy import GRID, on_box, started
 from tests.helpers import make, problem, setting
 
 
@@ -178,13 +178,10 @@ def test_a_small_region_of_a_finite_set_holds_the_nearest_actions():
     """At its shortest the region holds one action; its neighbours on the grid are candidates all
     the same.
     """
-    points = np.stack(np.meshgrid(np.linspace(0, 4, 9), np.linspace(0, 4, 9)), axis=-1).reshape(
-        -1, 2
-    )
-    run = started("scbo", setting(np.eye(81), points=points), length=0.5**7)
+    run = started("scbo", setting(np.eye(81), points=GRID), length=0.5**7)
     assert sorted(run._region(np.array([40]))) == [31, 39, 40, 41, 49]
     assert len(set(run._region(np.array([0])))) == 5
-    two = started("scbo", setting(np.eye(81), points=points), length=0.5**7, candidates=2)
+    two = started("scbo", setting(np.eye(81), points=GRID), length=0.5**7, candidates=2)
     assert len(two._region(np.array([40]))) == 2
 
 

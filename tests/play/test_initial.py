@@ -19,6 +19,7 @@ from cbobench.gp.box_actions import design
 from cbobench.play.play import Play, PlayOptions
 from cbobench.report.load import Run
 from cbobench.rng import generator
+from tests.check.test_check import SIBLINGS
 from tests.helpers import LEARNERS, actions, entry, load, make, problem, swept
 
 BOX = partial(problem, "feasible-pocket")
@@ -31,7 +32,7 @@ def played(task, name, rounds=8, seeds=(0, 1, 2), initial=5, key="test"):
     return play, actions(list(play))
 
 
-@pytest.mark.parametrize("name", [entry(name) for name in LEARNERS])
+@pytest.mark.parametrize("name", [entry(name, long=name in SIBLINGS) for name in LEARNERS])
 def test_every_method_plays_the_design_and_then_goes_on_alike_in_any_block(name):
     for task in (BOX(), GRID()):
         if not ALGORITHMS.get(name).needs <= task.offers():

@@ -112,32 +112,23 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
     go.
     """
     run, folder = tmp_path / "run", open_run(tmp_path / "run")
-    cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=2)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            "cbobench.results.source.source_hash", cache(lambda problem, algorithm: "changed")
-        )
-        assert (
-            cbobench.run(
-                small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts"
-            ).played
-            == 4
-        )
+    suite = small_suite(horizon=20)
+
+    def play_changed():
+        changed = cache(lambda problem, algorithm: "changed")
+        with monkeypatch.context() as patch:
+            patch.setattr("cbobench.results.source.source_hash", changed)
+            again = cbobench.run(suite, out=run, cpus=0, again="stale", only="ckb-ts")
+        assert again.played == 4
+
+    cbobench.run(suite, out=run, cpus=0, block=2)
+    play_changed()
     before = Run(run).cells
     assert sorted(before["attempt"]) == [1] * 8 + [2] * 4
     assert compact(folder) == (7, 1)
     pd.testing.assert_frame_equal(before, Run(run).cells)
     assert not verify(folder).damaged
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            "cbobench.results.source.source_hash", cache(lambda problem, algorithm: "changed")
-        )
-        assert (
-            cbobench.run(
-                small_suite(horizon=20), out=run, cpus=0, again="stale", only="ckb-ts"
-            ).played
-            == 4
-        )
+    play_changed()
     assert sorted(Run(run).cells["attempt"]) == [1] * 8 + [3] * 4
 
 
