@@ -137,8 +137,8 @@ class FeaturePosterior(SharedPosterior):
     def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
         """A mean moves by A phi / lambda."""
         factor = self.factor[replicate]
-        a = factor @ (self.features[action][None] @ factor)[0]
-        self.mean[replicate, function] += value / self.lam * (a[None] @ self.by_rank)[0]
+        a = factor @ (self._phi(np.asarray(action)[None]) @ factor)[0]
+        self.mean[replicate, function] += value / self.lam * self._spread(a[None])[0]
 
     def _phi(self, actions: Actions) -> Array:
         """Return the features of one action per replicate, (S, r)."""
@@ -254,11 +254,6 @@ class InterpolatedPosterior(FeaturePosterior):
 
     def _mean_at(self, actions: Actions) -> Array:
         return self.mesh.values(self.mean, actions[:, None])[..., 0]
-
-    def reveal(self, replicate: int, t: int, action: Any, function: int, value: float) -> None:
-        factor = self.factor[replicate]
-        a = factor @ (self.mesh.features(action[None]) @ factor)[0]
-        self.mean[replicate, function] += value / self.lam * self.mesh.spread(a[None])[0]
 
     def at(self, actions: Actions) -> Moments:
         variance = self.mesh.values(self.variance[:, None], actions)[:, 0]
