@@ -118,6 +118,10 @@ class Finite:
         high = self.points.max(axis=0)
         return (self.points - low) / np.where(high > low, high - low, 1.0)
 
+    def embed(self, units: Array) -> Array:
+        """Return points of the unit cube as a model sees them: as they are."""
+        return units
+
     @property
     def prior(self) -> Array:
         """k(x, x), (n,)."""

@@ -278,8 +278,7 @@ class RunData:
 
     def seen(self, inputs: Actions) -> Array:
         """Return points as models see them, (q, width of the box)."""
-        units = self.units(inputs)
-        return units if self.cube.box is None else self.cube.box.embed(units)
+        return self.actions.embed(self.units(inputs))
 
     def input_of(self, action: Any) -> Actions:
         """Return the input for one action, (1,) or (1, d): the inverse of `action`."""

@@ -88,7 +88,7 @@ class FittedPosterior(Posterior):
         assert candidates is not None
 
         # One array serves all replicates unless they have actions of their own.
-        self.sites = self.embed(candidates)[None]
+        self.sites = self.actions.embed(candidates)[None]
         self.covers_actions = self.cube is not None and len(self.cube) == len(candidates)
         self.extended = further is not None
         if further is not None:
@@ -292,16 +292,10 @@ class FittedPosterior(Posterior):
             return np.where(self.pulled[..., None], bilog(values), values)
         return values
 
-    def embed(self, units: Array) -> Array:
-        """Return points of the unit cube as models see them, (..., d)."""
-        if isinstance(self.actions, Box):
-            return self.actions.embed(units)
-        return units
-
     def _points_of(self, actions: Actions) -> Array:
         """Return the points (S[, q], d) of actions (S[, q]), or of points of the cube."""
         if self.cube is None:
-            return self.embed(actions)
+            return self.actions.embed(actions)
         if not self.extended:
             return self.cube[actions]
         return np.stack(
@@ -460,7 +454,7 @@ class FittedPosterior(Posterior):
         layout = taylor(d)
         whole = taylor(points.shape[2])
         place = whole.place(np.flatnonzero(~self.actions.held))
-        points = self.embed(points)
+        points = self.actions.embed(points)
         c = self.count
         shape = (replicates, self.functions, q, len(whole.steps))
         pulls = self.pulls
