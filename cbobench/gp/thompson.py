@@ -37,6 +37,10 @@ MOST_VIOLATION = 700.0  # of a bilog; larger ones stand for it, as their inverse
 
 KernelInputs = Sequence[Actions]
 
+Beliefs = tuple[Array, Array, list[Array], list[Actions]]
+"""Means (p, q), variances of the unit GPs (1, q) or (p, q), per factor R⁻ᵀ k, (q, c), and what the
+kernels take for the actions."""
+
 
 class ThompsonModel(RunData):
     """GPs of f, g_1, ..., g_m for one run (see `RunData`) from Cholesky factors, for joint samples.
@@ -133,15 +137,14 @@ class ThompsonModel(RunData):
 
     # Posteriors -----------------------------------------------------------------------------------
 
-    def at(self, inputs: Actions) -> tuple[Array, Array, list[Array]]:
-        """Return means (p, q), variances of the unit GPs (1, q) or (p, q), and per factor R⁻ᵀ k,
-        (q, c).
-        """
+    def at(self, inputs: Actions) -> Beliefs:
+        """Return the beliefs at actions."""
+        kernel_inputs = self._kernel_inputs(inputs)
         exact = any(factor.lam < SMALL for factor in self.factors)
         if exact:
             cross = [self._prior(inputs, self.played)] * len(self.factors)
         else:
-            cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
+            cross = self._products(kernel_inputs, self._kernel_inputs(self.played))
         whitened = [factor.whiten(k) for factor, k in zip(self.factors, cross, strict=True)]
         prior = self.actions.prior[inputs] if isinstance(self.actions, Finite) else 1.0
         variance = np.maximum(
@@ -157,7 +160,7 @@ class ThompsonModel(RunData):
         means = [
             factor.means(white)[:-1] for factor, white in zip(self.factors, whitened, strict=True)
         ]
-        return self._scaled(means), variance, whitened
+        return self._scaled(means), variance, whitened, kernel_inputs
 
     def sample(self, inputs: Actions, generator: np.random.Generator) -> tuple[Indices, Array]:
         """Draw a joint posterior sample of every function, at those of q actions that may be the
@@ -169,8 +172,7 @@ class ThompsonModel(RunData):
         Raises:
             CellFailure: a covariance has no Cholesky factor, whatever jitter is added.
         """
-        mean, variance, whitened = self.at(inputs)
-        kernel_inputs = self._kernel_inputs(inputs)
+        mean, variance, whitened, kernel_inputs = self.at(inputs)
         amplitude = self.amplitude[:, None]
         drawn = np.empty(0, dtype=np.intp)
         values = np.empty((len(mean), 0))
@@ -300,14 +302,16 @@ class FittedThompson(ThompsonModel):
     def _products(self, left: KernelInputs, right: KernelInputs) -> list[Array]:
         return [UNIT.profile(apart(a, b)) for a, b in zip(left, right, strict=True)]
 
-    def at(self, inputs: Actions) -> tuple[Array, Array, list[Array]]:
+    def at(self, inputs: Actions) -> Beliefs:
         fitted = self.fitted
         c = self.count
-        cross = self._products(self._kernel_inputs(inputs), self._kernel_inputs(self.played))
+        kernel_inputs = self._kernel_inputs(inputs)
+        cross = self._products(kernel_inputs, self._kernel_inputs(self.played))
         whitened = [k @ root[:c, :c].T for k, root in zip(cross, fitted.root[0], strict=True)]
         pull = np.stack([white @ u[:c] for white, u in zip(whitened, fitted.u[0], strict=True)])
         unit = np.maximum(1 - np.stack([squares(white) for white in whitened]), VARIANCE_FLOOR)
-        return fitted.centre[0][:, None] + self.amplitude[:, None] * pull, unit, whitened
+        means = fitted.centre[0][:, None] + self.amplitude[:, None] * pull
+        return means, unit, whitened, kernel_inputs
 
 
 class ThompsonMoments(RunMoments):
@@ -321,7 +325,7 @@ class ThompsonMoments(RunMoments):
         return in_batches(self._at, inputs)
 
     def _at(self, inputs: Actions) -> Moments:
-        mean, variance, _ = self.model.at(inputs)
+        mean, variance, *_ = self.model.at(inputs)
         return mean, self.model.amplitude[:, None] * np.sqrt(variance)
 
 

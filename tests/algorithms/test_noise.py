@@ -81,7 +81,7 @@ def believed(algorithm, s, played):
         model = algorithm.runs[s].model
         amplitude = model.scale.amplitude[0]
         if isinstance(model, ThompsonModel):
-            mean, variance, _ = model.at(model.played)
+            mean, variance, *_ = model.at(model.played)
             return mean, np.sqrt(variance) * amplitude[:, None], amplitude
         return *model.at_played(), amplitude
     if algorithm.box is not None:

@@ -82,7 +82,7 @@ def test_means_and_variances_are_those_of_a_gp_with_that_centre_and_amplitude(
     kind, name, lam, scaled
 ):
     learned = Told(kind, name, lam, scaled=scaled)
-    mean, variance, _ = learned.model.at(learned.where)
+    mean, variance, *_ = learned.model.at(learned.where)
     for j in range(3):
         expected, covariance = learned.dense(learned.asked, j)
         square = learned.amplitude[j] ** 2
