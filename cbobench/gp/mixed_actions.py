@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,21 +25,24 @@ NEAR = 8  # values on both sides of a whole number that are tried in its place
 FAR = 16  # values of all its range that are, too
 
 
-class Typed(Protocol):
-    """What an action set reads of an input (see `problems.tables.inputs.InputType`)."""
+@dataclass(frozen=True)
+class Input:
+    """What an action set reads of an input.
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def log(self) -> bool: ...
-    @property
-    def choices(self) -> tuple[Any, ...]: ...
+    Attributes:
+        name: what the user calls it.
+        kind: "float", "int" or "choice".
+        low, high: its range; 0 and the number of choices less one.
+        log: whether it is scaled by its logarithm.
+        choices: of a category.
+    """
+
+    name: str
+    kind: str
+    low: float
+    high: float
+    log: bool = False
+    choices: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,11 @@ class Mixed(Box):
         types: of the inputs.
     """
 
-    types: Sequence[Typed] = ()
+    types: Sequence[Input] = ()
 
     @classmethod
     def of(
-        cls, types: Sequence[Typed], kernel_name: StationaryName, lengthscale: float, size: int
+        cls, types: Sequence[Input], kernel_name: StationaryName, lengthscale: float, size: int
     ) -> Mixed:
         """Return all actions of some inputs, with at least `size` candidates."""
         combinations = _count_combinations(types)
@@ -87,12 +90,15 @@ class Mixed(Box):
 
     @cached_property
     def firsts(self) -> Indices:
-        widths = [len(t.choices) or 1 for t in self.types]
-        return np.cumsum([0, *widths[:-1]], dtype=np.intp)
+        return find_firsts(self._widths)
+
+    @property
+    def width(self) -> int:
+        return sum(self._widths)
 
     @cached_property
-    def width(self) -> int:
-        return sum(len(t.choices) or 1 for t in self.types)
+    def _widths(self) -> list[int]:
+        return [len(t.choices) or 1 for t in self.types]
 
     @cached_property
     def floats(self) -> Indices:
@@ -157,8 +163,7 @@ class Mixed(Box):
         columns = []
         for i, t in enumerate(self.types):
             if t.choices:
-                is_chosen = points[..., i, None] == np.arange(len(t.choices))
-                columns.append(is_chosen * np.sqrt(0.5))
+                columns.append(encode_choices(points[..., i].astype(np.intp), len(t.choices)))
             else:
                 columns.append(units[..., i, None])
         return np.concatenate(columns, axis=-1)
@@ -251,6 +256,18 @@ class Mixed(Box):
         return np.where(self.held, self.unit(np.concatenate(changed, axis=1)), units[:, None])
 
 
-def _count_combinations(types: Sequence[Typed]) -> float:
+def find_firsts(widths: Sequence[int]) -> Indices:
+    """Return the first coordinate of every input, of which each has that many."""
+    return np.cumsum([0, *widths[:-1]], dtype=np.intp)
+
+
+def encode_choices(which: Any, count: int) -> Array:
+    """Return 1/√2 in the place of each choice (...), an index below `count`, and 0 elsewhere, (...,
+    count): distances are 0 and 1.
+    """
+    return np.eye(count)[which] * np.sqrt(0.5)
+
+
+def _count_combinations(types: Sequence[Input]) -> float:
     """Return how many combinations of whole numbers and choices there are."""
     return float(np.prod([t.high - t.low + 1.0 for t in types if t.kind != "float"]))

@@ -12,7 +12,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.gp.kernels import Array
-from cbobench.gp.mixed_actions import Mixed, Typed
+from cbobench.gp.mixed_actions import Input, Mixed
 from cbobench.opponents.library import GivenCube, LibraryMethod, find_types, silence_library
 from cbobench.params import param, required
 from cbobench.problems.tables.inputs import InputSpace
@@ -32,7 +32,7 @@ class TypedCube:
         """pymoo's variables by name."""
         from pymoo.core.variable import Choice, Integer, Real
 
-        def variable(axis: Typed) -> Any:
+        def variable(axis: Input) -> Any:
             if axis.kind == "choice":
                 return Choice(options=[*range(len(axis.choices))])
             if axis.log:

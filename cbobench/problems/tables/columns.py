@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from cbobench.errors import Misuse, printable, refuse_strange, show
 from cbobench.gp.kernels import Array, Indices
+from cbobench.gp.mixed_actions import encode_choices, find_firsts
 from cbobench.params import LARGEST
 from cbobench.words import list_names
 
@@ -203,7 +204,7 @@ def coordinates(
     for name in frame.columns:
         if name in one_hot:
             levels, which = np.unique(frame[name].to_numpy(dtype=object), return_inverse=True)
-            parts.append(encode_categories(which, len(levels)))
+            parts.append(encode_choices(which, len(levels)))
         else:
             parts.append(amount(frame, name, source, name in log, name in amounts))
 
@@ -254,13 +255,6 @@ def category_values(column: pd.Series, source: str) -> list[str]:
     return texts
 
 
-def encode_categories(which: Any, count: int) -> Array:
-    """1/√2 in the place of each row's category, an index below `count`, and 0 elsewhere, (rows,
-    count): distances are 0 and 1.
-    """
-    return np.eye(count)[which] * np.sqrt(0.5)
-
-
 def spreads(values: Array) -> Array:
     """Return standard deviations (p,) of values (n, p), 0 of those that differ by rounding alone.
 
@@ -278,11 +272,6 @@ def units_of(values: Array) -> Array:
     """Return the `spreads` that values (n, p) are scaled by, 1 of what never changes."""
     spread = spreads(values)
     return np.where(spread > 0, spread, 1.0)
-
-
-def find_firsts(widths: Sequence[int]) -> Indices:
-    """Return the first coordinate of every input, of which each has that many."""
-    return np.cumsum([0, *widths[:-1]], dtype=np.intp)
 
 
 def amount(frame: pd.DataFrame, name: str, source: str, log: bool, stated: bool) -> Array:

@@ -20,11 +20,10 @@ import numpy as np
 from cbobench.errors import Misuse, nearest, refuse_strange, show, unknown
 from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array, Indices
+from cbobench.gp.mixed_actions import Input, encode_choices, find_firsts
 from cbobench.params import LARGEST
 from cbobench.problems.tables.columns import (
     ASIDE,
-    encode_categories,
-    find_firsts,
     is_finite,
     is_number,
     numbers,
@@ -70,24 +69,8 @@ def _read_log(declaration: Mapping[str, Any], label: str) -> bool:
     raise Misuse(f"{label}: log is {show(log)}; allowed: true or false")
 
 
-@dataclass(frozen=True)
-class InputType:
-    """One input.
-
-    Attributes:
-        name: what the user calls it.
-        kind: "float", "int" or "choice".
-        low, high: its range; 0 and the number of choices less one.
-        log: whether it is scaled by its logarithm.
-        choices: of a category.
-    """
-
-    name: str
-    kind: str
-    low: float
-    high: float
-    log: bool = False
-    choices: tuple[Any, ...] = ()
+class InputType(Input):
+    """One input, as a user declares it and as configurations have it."""
 
     @classmethod
     def of(cls, name: str, declaration: Any) -> InputType:
@@ -222,7 +205,7 @@ class InputType:
         another.
         """
         if self.kind == "choice":
-            return encode_categories(
+            return encode_choices(
                 [self.choices.index(value) for value in values], len(self.choices)
             )
         # Scaled by the ends of the type, or of what was measured.
