@@ -22,6 +22,7 @@ from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box
 from cbobench.gp.kernels import Actions as Actions
 from cbobench.gp.kernels import Array, Indices, Mask
+from cbobench.gp.posteriors.interface import Arrivals as Arrivals
 from cbobench.problems.instances import Drawn as Drawn
 from cbobench.problems.instances import Generators
 from cbobench.problems.instances import Instances as Instances
@@ -56,23 +57,6 @@ Objective = tuple[str, float, float]
 """(name, zero, unit): zero + unit · f is the user's own quantity, such as a column; f is as tables
 show it.
 """
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """Delayed observations that reach learners in one round, k of them, sorted by replicate, round
-    and function.
-
-    Attributes:
-        replicate, round: whose, and of which round's action, (k,).
-        function: 0 for f, j for g_j, (k,).
-        value: (k,).
-    """
-
-    replicate: Indices
-    round: Indices
-    function: Indices
-    value: Array
 
 
 @dataclass(frozen=True)

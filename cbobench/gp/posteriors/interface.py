@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +20,21 @@ MomentsOfSlots = tuple[Array, Array, Mask]
 VARIANCE_FLOOR = 1e-14  # rounding may push a variance below zero; so deviations are at least 1e-7
 
 
-class Arrivals(Protocol):
-    """Observations that arrive in one round, sorted by replicate, round and function (see
-    `problems.base.Arrivals`).
+@dataclass(frozen=True)
+class Arrivals:
+    """Delayed observations that reach learners in one round, k of them, sorted by replicate, round
+    and function.
+
+    Attributes:
+        replicate, round: whose, and of which round's action, (k,).
+        function: 0 for f, j for g_j, (k,).
+        value: (k,).
     """
 
-    @property
-    def replicate(self) -> Indices: ...
-    @property
-    def round(self) -> Indices: ...
-    @property
-    def function(self) -> Indices: ...
-    @property
-    def value(self) -> Array: ...
+    replicate: Indices
+    round: Indices
+    function: Indices
+    value: Array
 
 
 class Posterior:
