@@ -111,7 +111,7 @@ def summaries(play: Play) -> list[dict[str, Any]]:
     columns: dict[str, list[Any]] = {name: _none_if_nan(values) for name, values in numbers.items()}
     others = {
         "longest_streak": metrics.longest_streak,
-        "redraws": instances.redraws,
+        "redraws": np.broadcast_to(instances.redraws, replicates),
         "positive_dual": play.positive_dual,
         "binds": instances.binds,
         "cap_hits": play.algorithm.cap_hits,

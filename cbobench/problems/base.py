@@ -395,14 +395,7 @@ class Problem:
         seeds = choose_seed_set(self.settle(g), seed_size, generators)
         norm = np.tile(norm, (replicates, 1))
         noise = np.tile(noise, (replicates, 1))
-        return Instances(
-            f=f,
-            g=g,
-            norm=norm,
-            noise=noise,
-            seed_set=seeds,
-            redraws=np.zeros(replicates, dtype=np.intp),
-        )
+        return Instances(f=f, g=g, norm=norm, noise=noise, seed_set=seeds)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         """The noisy channel, from the feedback streams of the cells."""

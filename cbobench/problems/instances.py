@@ -182,7 +182,7 @@ class Drawn(ABC):
             where it moves.
         seed_set: mask of the actions a safe method may start from, (S, n), all of them feasible;
             None: there is none.
-        redraws: how many infeasible draws were thrown away, (S,).
+        redraws: how many infeasible draws were thrown away, (S,) or one number for all.
         accuracy: by how much a feasible action may beat the stored optimum, (relative to 1 + |f*|);
             infinite where that is a target, or the best that is known.
         exact: whether `values` are known without noise at any action.
@@ -201,8 +201,8 @@ class Drawn(ABC):
     sup: Array
     slater: Array
     f_star: Array | float
-    redraws: Indices
     seed_set: Mask | None
+    redraws: Indices | int = 0
     accuracy: float = 0.0
     exact: bool = True
     fails_by_chance: bool = False
@@ -262,7 +262,7 @@ class Instances(Drawn):
         norm: bounds on RKHS norms of (f, g_1, ..., g_m), (S, 1 + m).
         noise: sub-Gaussian constants R of the observations of (f, g_1, ..., g_m), (S, 1 + m).
         seed_set: mask of the actions a safe method may start from, (S, n); all of them feasible.
-        redraws: how many infeasible draws were thrown away, (S,).
+        redraws: how many infeasible draws were thrown away, (S,) or one number for all.
     """
 
     f: Array
@@ -270,7 +270,7 @@ class Instances(Drawn):
     norm: Array
     noise: Array
     seed_set: Mask
-    redraws: Indices
+    redraws: Indices | int = 0
     accuracy: float = 0.0
     exact: bool = True
     units: tuple[float, float] = PLAYED

@@ -13,7 +13,7 @@ import numpy as np
 from cbobench.errors import Misuse, reraise_stop
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import Box, finite, sobol
-from cbobench.gp.kernels import Array, Indices, Mask, StationaryName
+from cbobench.gp.kernels import Array, Mask, StationaryName
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Inputs, Objective
@@ -44,7 +44,7 @@ class BoxInstances(Drawn):
     Attributes:
         formula: values (..., 1 + m) of (f, g_1, ..., g_m) at points (..., d).
         point, f_star: the best feasible point (d,) and its reward.
-        norm, noise, sup: (S, 1 + m); slater, redraws: (S,).
+        norm, noise, sup: (S, 1 + m); slater: (S,).
     """
 
     formula: Formula
@@ -54,7 +54,6 @@ class BoxInstances(Drawn):
     noise: Array
     sup: Array
     slater: Array
-    redraws: Indices
     accuracy: float
     binds: Mask | None = None
     seed_set: None = None
@@ -342,7 +341,6 @@ class BoxProblem(FeedbackModel):
             noise=np.tile(noise, (replicates, 1)),
             sup=np.tile(np.abs(sample).max(axis=0), (replicates, 1)),
             slater=np.full(replicates, slater),
-            redraws=np.zeros(replicates, dtype=np.intp),
             accuracy=reference.accuracy,
             binds=binds,
         )

@@ -215,14 +215,7 @@ class ExpertGuidance(FeedbackModel):
         norm = np.stack([np.sqrt((f * weights).sum(axis=1)), np.full(replicates, of_g)], axis=1)
         noise = np.tile([self.noise_f, self.deviation_g], (replicates, 1))
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        return Instances(
-            f=f,
-            g=g,
-            norm=norm,
-            noise=noise,
-            seed_set=seeds,
-            redraws=np.zeros(replicates, dtype=np.intp),
-        )
+        return Instances(f=f, g=g, norm=norm, noise=noise, seed_set=seeds)
 
     def feedback(self, instances: Drawn, streams: Streams) -> Channel:
         return self.delayed(Guided(self, instances, streams), streams)

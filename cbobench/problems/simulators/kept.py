@@ -101,7 +101,6 @@ class SimulatedInstances(Drawn):
         self.sup = np.full(shape, np.inf)
         self.noise = np.full(shape, np.inf if self.noisy else 0.0)
         self.slater = np.full(replicates, np.nan)
-        self.redraws: Indices = np.zeros(replicates, dtype=np.intp)
         self.answers: dict[int, tuple[Array, Array]] = {}
         self.cache: list[dict[bytes, Array]] = [{} for _ in scenarios]
         self.settle: Settle = np.asarray
