@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
 from typing import Any
 
 import numpy as np
 
+from benchmarks.speed.cases import make_problem
+from benchmarks.speed.rounds import watch
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.score import ScoreAlgorithm
@@ -30,8 +31,6 @@ from cbobench.gp.box_actions import sobol
 from cbobench.gp.kernels import Array
 from cbobench.gp.maximise import WALL, Surface, polish
 from cbobench.play.play import Play, PlayOptions
-from cbobench.problems import PROBLEMS
-from cbobench.problems.data import DataFolder
 from cbobench.threads import single_thread
 
 MISSED, NATS = 1e-6, 0.1
@@ -189,7 +188,8 @@ class NarrowCheck(Check):
         rng, rows = np.random.default_rng(0), np.arange(len(chosen))
         held = self.algorithm.posterior.at_observations()[2][..., None]
         seen = np.where(held, self.algorithm.posterior.observations(), chosen[:, None])
-        points = [np.broadcast_to(self.dense[:: 2**2], (len(chosen), *self.dense[:: 2**2].shape))]
+        dense = self.dense[::4]
+        points = [np.broadcast_to(dense, (len(chosen), *dense.shape))]
         for side in (0.3, 0.1, 0.02, 0.004, 0.0008):
             cloud = seen[:, :, None] + side * rng.uniform(-1, 1, (*seen.shape[:2], 16, self.d))
             points.append(np.clip(cloud, 0.0, 1.0).reshape(len(chosen), -1, self.d))
@@ -216,8 +216,7 @@ def measure(
     maximiser (CPU time).
     """
     name, values, method, chosen = setting
-    problem = params.build(PROBLEMS.get(name), values)
-    problem.prepare(DataFolder())
+    problem = make_problem(name, **values)
     known = {p.name for p in params.params_of(ALGORITHMS.get(method))}
     algorithm = params.build(
         ALGORITHMS.get(method), {k: v for k, v in SHARED.items() if k in known} | chosen
@@ -227,14 +226,8 @@ def measure(
     checked = set(np.linspace(first, horizon, max(1, rounds // seeds)).astype(int).tolist())
     check = (NarrowCheck if narrow else Check)(algorithm, problem.actions.d)
     shortfalls = []
-    seconds = []
-    ask, maximise = algorithm.ask, algorithm.maximise
-
-    def timed(*arguments: Any) -> Any:
-        start = time.process_time()
-        found = maximise(*arguments)
-        seconds.append(time.process_time() - start)
-        return found
+    seconds: list[float] = []
+    ask = algorithm.ask
 
     def spy(t: int) -> Any:
         action = ask(t)
@@ -242,7 +235,8 @@ def measure(
             shortfalls.append(check.shortfall(algorithm.chosen))
         return action
 
-    algorithm.ask, algorithm.maximise = spy, timed
+    algorithm.ask = spy
+    algorithm.maximise = watch(algorithm.maximise, seconds)
     for _ in Play(
         problem,
         "maximiser",

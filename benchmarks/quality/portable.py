@@ -75,19 +75,17 @@ def play_methods(names: list[str]) -> dict[str, str]:
     """Return the digests of the plays of some methods, or of all, by problem, method and number of
     replicates.
     """
+    from benchmarks.speed.cases import make_problem
     from cbobench import params
     from cbobench.algorithms import ALGORITHMS
     from cbobench.check.trial import play_to_arrays
     from cbobench.play.play import Play, PlayOptions
-    from cbobench.problems import PROBLEMS as REGISTERED
-    from cbobench.problems.data import DataFolder
     from cbobench.threads import single_thread
 
     found = {}
     with single_thread():
         for title, settings in PROBLEMS.items():
-            problem = params.build(REGISTERED.get(title), settings)
-            problem.prepare(DataFolder())
+            problem = make_problem(title, **settings)
             for name in names or ALGORITHMS.names():
                 cls = ALGORITHMS.get(name)
                 if getattr(cls, "missing", str)() or not cls.needs <= problem.offers():
