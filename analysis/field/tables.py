@@ -18,6 +18,8 @@ from cbobench.report.tables.table import format_number
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
 
+MOST_NAMED = 3  # rivals of a sentence, and problems of a rival
+
 
 def order_by_rank(field: Field, metric: str) -> list[str]:
     """The methods of a group by mean rank, those without one last."""
@@ -126,7 +128,7 @@ def count_rivals(defeats: Sequence[Pair]) -> dict[str, list[str]]:
     return dict(sorted(by_rival.items(), key=lambda item: -len(item[1])))
 
 
-def describe_defeats(field: Field, metric: str, most: int = 3) -> str:
+def describe_defeats(field: Field, metric: str) -> str:
     """A sentence on where a rival is better than the best of ours, and others on what that hides;
     problems are named where a rival has few.
     """
@@ -142,7 +144,7 @@ def describe_defeats(field: Field, metric: str, most: int = 3) -> str:
         said = [f"No rival has a better median than the best of ours on any of {count}."]
     else:
         share = f"{len(find_beaten(pairs))} of {count_noun(len(played), 'problem')}"
-        listed = "; ".join(name_rivals(defeats, most))
+        listed = "; ".join(name_rivals(defeats))
         said = [f"On {share} a rival has a better median than the best of ours: {listed}."]
     if beaten := find_beaten(field.pair_inexact(metric)):
         said.append(f"Without `{EXACT}`, a rival is better on {len(beaten)}.")
@@ -157,17 +159,17 @@ def find_beaten(pairs: Sequence[Pair]) -> set[str]:
     return {pair.problem for pair in pairs if pair.is_defeat}
 
 
-def name_rivals(defeats: Sequence[Pair], most: int) -> list[str]:
+def name_rivals(defeats: Sequence[Pair]) -> list[str]:
     """Who is better than ours, and where, those first that are so most often; the others as a
     number.
     """
     by_rival = count_rivals(defeats)
     said = []
-    for rival, problems in list(by_rival.items())[:most]:
+    for rival, problems in list(by_rival.items())[:MOST_NAMED]:
         # "hartmann-4, 1 %" is one of them.
         listed = join_words(problem.replace(", ", " at ") for problem in problems)
-        where = listed if len(problems) <= most else str(len(problems))
+        where = listed if len(problems) <= MOST_NAMED else str(len(problems))
         seeds = min(pair.seeds for pair in defeats if pair.rival == rival)
         said.append(f"`{rival}` on {where} ({count_noun(seeds, 'seed')})")
-    more = len(by_rival) - most
+    more = len(by_rival) - MOST_NAMED
     return said + ([count_noun(more, "other rival")] if more > 0 else [])

@@ -42,13 +42,13 @@ def rows(run: Path) -> tuple[pa.Table, pa.Table]:
     # A task whose cells all failed may have no rounds; rounds that should be there are missed by
     # their cells.
     played = [path for name in cells if (path := run / "rounds" / name.name).exists()]
-    kinds = {"cells": cells, "rounds": played}
-    columns = {kind: pq.read_schema(paths[0]).remove_metadata() for kind, paths in kinds.items()}
-    tables = [
-        pa.concat_tables([pq.ParquetFile(path).read().cast(columns[kind]) for path in paths])
-        for kind, paths in kinds.items()
-    ]
-    return tables[0], tables[1]
+    return join(cells), join(played)
+
+
+def join(paths: list[Path]) -> pa.Table:
+    """One table of several files, with the columns of the first."""
+    columns = pq.read_schema(paths[0]).remove_metadata()
+    return pa.concat_tables([pq.ParquetFile(path).read().cast(columns) for path in paths])
 
 
 def poison_of(algorithm: str, seed: int) -> str | None:

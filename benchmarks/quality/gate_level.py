@@ -75,13 +75,16 @@ def write_run(folder: Path, values: Array) -> str:
 
 def exit_code(before: Array, after: Array) -> int:
     """What the command ends with."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         runs = [
-            write_run(Path(folder) / name, values)
-            for name, values in (("before", before), ("after", after))
+            write_run(Path(folder) / "before", before),
+            write_run(Path(folder) / "after", after),
         ]
-        with contextlib.redirect_stderr(io.StringIO()):
-            return main(["compare", *runs, "--only-changed"])
+        return main(["compare", *runs, "--only-changed"])
 
 
 def describe_rate(count: int, pairs: int) -> str:

@@ -75,14 +75,15 @@ def ratio_interval(here: Sequence[float], base: Sequence[float]) -> tuple[float,
     """Return the ratio of the medians, and its 95 % interval by the bootstrap; NaN below `FEWEST`
     measurements.
     """
+    ratio = statistics.median(here) / statistics.median(base)
     if min(len(here), len(base)) < FEWEST:
-        return statistics.median(here) / statistics.median(base), math.nan, math.nan
+        return ratio, math.nan, math.nan
     rng = np.random.default_rng(0)
     one, other = (
         np.median(rng.choice(np.asarray(v), (DRAWS, len(v))), axis=1) for v in (here, base)
     )
     low, high = np.quantile(one / other, [0.025, 0.975])
-    return statistics.median(here) / statistics.median(base), float(low), float(high)
+    return ratio, float(low), float(high)
 
 
 @contextmanager
