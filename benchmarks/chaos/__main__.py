@@ -22,7 +22,6 @@ from --seed, but what a fault meets is a matter of time.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -42,6 +41,7 @@ from benchmarks.chaos.cells import ENDS
 from benchmarks.chaos.hosts import Hosts, NoRight
 from benchmarks.chaos.nodes import Nodes
 from benchmarks.chaos.sweep import Hung, Sweep
+from benchmarks.commands import make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 TRIAL = 300.0  # seconds that a trial may take before it hangs: it takes 10 to 30 on two quiet cores
@@ -56,18 +56,14 @@ POISON = "benchmarks.chaos.cells:Poison"
 HEALTHY = {"horizon": 1500, "seeds": 12, "algorithms": ["ckb-ucb", "ckb-ts", "stageopt"]}
 
 
-def poisoned(hows: list[str]) -> dict[str, object]:
-    return {
+SUITES = {
+    "storm": HEALTHY | {"horizon": 2000, "seeds": 20},
+    "poison": {
         "horizon": 300,
         "seeds": 3,
         "timeout": CELL,
-        "algorithms": ["ckb-ts", {POISON: {"how": {"sweep": hows}}}],
-    }
-
-
-SUITES = {
-    "storm": HEALTHY | {"horizon": 2000, "seeds": 20},
-    "poison": poisoned(list(ENDS)),
+        "algorithms": ["ckb-ts", {POISON: {"how": {"sweep": [*ENDS]}}}],
+    },
     "disk": HEALTHY,
     "nodes": HEALTHY
     | {"algorithms": ["ckb-ucb", "ckb-ts", {POISON: {"how": {"sweep": ["raise", "os-exit"]}}}]},
@@ -102,17 +98,9 @@ class Chaos:
                     | SUITES[kind]
                 )
             )
-            words = [
-                sys.executable,
-                "-m",
-                "cbobench",
-                "run",
-                str(suite),
-                "--out",
-                str(self.folder / f"{kind}-well"),
-            ]
+            command = [sys.executable, "-m", "cbobench", "run", str(suite), "--cpus", "0"]
             subprocess.run(
-                [*words, "--cpus", "0"],
+                [*command, "--out", str(self.folder / f"{kind}-well")],
                 env=self.environment | {"CHAOS_WELL": "1"},
                 check=True,
                 capture_output=True,
@@ -225,7 +213,7 @@ class Chaos:
     def nodes(self, sweep: Sweep) -> None:
         cluster = Nodes(self.environment, self.folder / f"{sweep.name}.cluster")
         sweep.words[1:3] = ["--address", cluster.address]
-        sweep.environment = self.environment | cluster.token
+        sweep.environment = cluster.environment
         sweep.workers = cluster.workers  # type: ignore[method-assign]
 
         def lose(sweep: Sweep) -> None:
@@ -287,9 +275,7 @@ def _read_only(place: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--faults", type=int, default=60, help="trials go on until so many have been injected"
     )
@@ -297,23 +283,21 @@ def main() -> int:
         "--seconds", type=float, default=290.0, help="no trial begins after so long"
     )
     parser.add_argument(
-        "--seed", type=int, default=None, help="of the trials (drawn, and printed, by default)"
+        "--seed",
+        type=int,
+        default=int(np.random.SeedSequence().generate_state(1)[0]),
+        help="of the trials (drawn, and printed, by default)",
     )
     parser.add_argument("--only", nargs="+", choices=SUITES, default=[*SUITES][:-1])
     parser.add_argument(
         "--keep", type=Path, help="a folder that is kept (what went wrong is in it)"
     )
     options = parser.parse_args()
-    seed = (
-        options.seed
-        if options.seed is not None
-        else int(np.random.SeedSequence().generate_state(1)[0])
-    )
-    print(f"seed {seed}")
+    print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        chaos, began = Chaos(folder.resolve(), seed, options.faults), time.monotonic()
+        chaos, began = Chaos(folder.resolve(), options.seed, options.faults), time.monotonic()
         order = [kind for kind in ORDER if kind in options.only]
         for number, kind in enumerate(itertools.cycle(order)):
             if chaos.faults.total() >= options.faults or time.monotonic() - began > options.seconds:

@@ -8,13 +8,14 @@ file system. It takes the right to make namespaces (root).
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.commands import secure_ray
 
 PORT = 6379
 RAY = [
@@ -32,8 +33,9 @@ class NoRight(Exception):
     """This user, or this machine, cannot make network namespaces."""
 
 
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+def ip(words: str) -> None:
+    """Run a command of `ip`."""
+    subprocess.run(["ip", *words.split()], check=True, capture_output=True, text=True)
 
 
 class Hosts:
@@ -51,8 +53,7 @@ class Hosts:
         self.names = [f"cbo{os.getpid()}{word}" for word in ("a", "b")]
         self.addresses = [f"10.213.77.{number}" for number in (1, 2)]
         self.address = f"{self.addresses[0]}:{PORT}"
-        self.token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-        self.environment = environment | self.token | {"RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = environment | secure_ray()
         self.daemons: list[subprocess.Popen[str]] = []
         try:
             self._wire()
@@ -88,28 +89,15 @@ class Hosts:
 
     def _wire(self) -> None:
         for name in self.names:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
+            ip(f"netns add {name}")
+            ip(f"-n {name} link set lo up")
         first, second = self.names
-        ip(
-            "link",
-            "add",
-            "to-b",
-            "netns",
-            first,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "to-a",
-            "netns",
-            second,
-        )
+        ip(f"link add to-b netns {first} type veth peer name to-a netns {second}")
         for name, device, address in zip(self.names, ("to-b", "to-a"), self.addresses, strict=True):
-            ip("-n", name, "address", "add", f"{address}/24", "dev", device)
-            ip("-n", name, "link", "set", device, "up")
+            ip(f"-n {name} address add {address}/24 dev {device}")
+            ip(f"-n {name} link set {device} up")
             # Ray looks for its address by the way out
-            ip("-n", name, "route", "add", "default", "dev", device)
+            ip(f"-n {name} route add default dev {device}")
 
     def there(self, number: int) -> list[str]:
         """Words that run a command on a host, under a host name of its own."""
@@ -130,7 +118,7 @@ class Hosts:
     def cut(self, seconds: float) -> None:
         """No packet passes between the hosts for a while."""
         for state, wait in (("down", seconds), ("up", 0.0)):
-            ip("-n", self.names[1], "link", "set", "to-a", state)
+            ip(f"-n {self.names[1]} link set to-a {state}")
             time.sleep(wait)
 
     def processes(self) -> list[int]:

@@ -8,13 +8,14 @@ Ray says much when nodes are lost; this keeps it out of the sweep's own messages
 
 from __future__ import annotations
 
-import secrets
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.commands import secure_ray
 
 NODE = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
 
@@ -23,13 +24,11 @@ class Nodes:
     """The cluster as the one who plays it sees it."""
 
     def __init__(self, environment: dict[str, str], log: Path) -> None:
-        # A token of its own: Ray listens on the machine's address, even where all nodes are on it.
-        self.token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-        more = {"RAY_USAGE_STATS_ENABLED": "0", **self.token}
+        self.environment = environment | secure_ray()
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.chaos.nodes"],
-                env=environment | more,
+                env=self.environment,
                 text=True,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

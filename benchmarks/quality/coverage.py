@@ -19,7 +19,6 @@ error of 0.2. The laws:
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import bdtr, stdtrit
 
+from benchmarks.commands import make_parser
 from cbobench.stats import intervals
 
 CONFIDENCE = 0.95
@@ -117,9 +117,7 @@ def measured(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--seeds", nargs="+", type=int, default=(2, 3, 4, 5, 6, 8, 10, 20, 50))
     parser.add_argument("--samples", type=int, default=10_000)
     parser.add_argument("--law", nargs="+", default=LAWS, choices=LAWS)

@@ -12,7 +12,6 @@ writes `tuning.csv` with `tuning.json` (what, where and when) beside it.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import itertools
 import json
@@ -32,6 +31,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
+from benchmarks.commands import make_parser
 from benchmarks.machine import name_processor
 from cbobench.problems.tables.measured import MEASURED
 from cbobench.rng import generator
@@ -81,9 +81,7 @@ def measure(repetitions: int) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--repetitions", type=int, default=12)
     parser.add_argument("--out", type=Path, default=MEASURED.parent)
     given = parser.parse_args()

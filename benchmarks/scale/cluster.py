@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import secrets
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commands import make_parser, secure_ray
 from benchmarks.machine import ROOT, describe_machine, write_record
 from cbobench.algorithms.references import Random
 from cbobench.params import param
@@ -124,9 +124,7 @@ def drive(address: str, cpus: int, seconds: float, tasks: int) -> dict[str, floa
 
 def main() -> None:
     """Print the figures as they come; write them as JSON."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = make_parser(__doc__)
     options.add_argument("--cpus", type=int, nargs="+", default=[1, 2, 4, 8])
     options.add_argument(
         "--seconds", type=float, nargs="+", default=[0.5, 2.0], help="that a task sleeps"
@@ -153,10 +151,8 @@ def main() -> None:
     ):
         os.environ |= {
             "RAY_TMPDIR": folder,
-            "RAY_USAGE_STATS_ENABLED": "0",
+            **secure_ray(),
             "OMP_NUM_THREADS": "1",
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": secrets.token_hex(16),
             # Ray then takes 127.0.0.1 as the address of this machine
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         }

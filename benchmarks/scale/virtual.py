@@ -19,7 +19,6 @@ Each size runs in a process of its own, whose largest memory is told. Columns:
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import resource
 import subprocess
@@ -35,6 +34,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import make_parser
 from cbobench.play.task import Receipt, Task
 from cbobench.problems.base import Problem
 from cbobench.results.folder import RunFolder
@@ -132,14 +132,14 @@ class VirtualRay:
         while self.next_loss[machine] + GONE <= start:
             self.gone += GONE * min(MACHINE, self.cpus)
             self.next_loss[machine] += GONE + self.draws.exponential(self.lost)
-        start = max(
-            start, self.next_loss[machine] + GONE if self.next_loss[machine] <= start else start
-        )
+        loss = float(self.next_loss[machine])
+        if loss <= start:
+            start = loss + GONE
         end, fate = start + took, "done"
         if any(int(cell.id[:8], 16) < self.crashes * 2**32 for cell in task.cells):
             end, fate = start + took / 2, "crashed"
-        if start < self.next_loss[machine] <= end:
-            end, fate = float(self.next_loss[machine]), "lost"
+        if start < loss <= end:
+            end, fate = loss, "lost"
         self.useful += took if fate == "done" else 0.0
         self.last = max(self.last, end)
         heapq.heappush(self.free, (end + (GONE if fate == "lost" else 0.0), cpu))
@@ -230,9 +230,7 @@ def measure(cells: int, cpus: int, seconds: float, lost: float, crashes: float) 
 
 def main() -> None:
     """Print the table."""
-    options = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    options = make_parser(__doc__)
     options.add_argument("--cells", type=int, default=1_000_000)
     options.add_argument("--cpus", type=int, nargs="+", default=[1, 100, 10_000])
     options.add_argument("--seconds", type=float, default=10.0, help="of a block")
@@ -253,26 +251,10 @@ def main() -> None:
         )
         return
     print(HEAD, flush=True)
-    same = [
-        "--cells",
-        given.cells,
-        "--seconds",
-        given.seconds,
-        "--lost",
-        given.lost,
-        "--crashes",
-        given.crashes,
-    ]
+    # Of an option that is given twice the last one counts.
+    call = [sys.executable, "-m", "benchmarks.scale.virtual", *sys.argv[1:], "--cpus"]
     for cpus in given.cpus:
-        call = [
-            sys.executable,
-            "-m",
-            "benchmarks.scale.virtual",
-            *map(str, same),
-            "--cpus",
-            str(cpus),
-        ]
-        subprocess.run(call, check=True)
+        subprocess.run([*call, str(cpus)], check=True)
 
 
 if __name__ == "__main__":

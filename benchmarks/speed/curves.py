@@ -11,7 +11,6 @@ measurement is made several times in a turn. docs/speed.md shows the rows, and s
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commands import make_parser
 from benchmarks.machine import describe_machine, write_record
 from benchmarks.speed import probe, rounds
 from benchmarks.speed.cases import floor, make_problem, play, seconds
@@ -120,9 +120,7 @@ def measure_all(
 
 def main() -> None:
     """Print every measurement; write the best of each."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them"
     )

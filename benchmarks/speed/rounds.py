@@ -10,7 +10,6 @@ core; the time is the process's CPU time.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import make_parser
 from benchmarks.machine import describe_machine, write_record
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
@@ -94,9 +94,7 @@ def measure_round(name: str, d: int, m: int, n: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--out", type=Path, help="a JSON file for all rows, as docs/speed.md shows them"
     )
