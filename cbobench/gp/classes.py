@@ -211,7 +211,7 @@ def fit_class(points: Array, values: Array, before: Fitted | None, anew: bool) -
     if before is None or anew:
         starts.append([modal_lengthscale(density.d)] * density.d + [math.exp(SCALE_PRIOR[0])])
     logs = np.clip(np.log(starts), density.lowest, density.highest)
-    ends, costs, _ = descend(density, logs, np.zeros(len(logs), dtype=np.intp))
+    ends, costs, *_ = descend(density, logs, np.zeros(len(logs), dtype=np.intp))
     best = int(costs.argmin())
     scale = math.exp(ends[best, -1])
     lengthscales = np.exp(ends[best, :-1])

@@ -14,10 +14,11 @@ noise variance is LogNormal(-9, 3), not below 1e-8. All variances are in standar
 the floor is 1e-8 of the variance of the observations. The constant c is the one that maximises the
 likelihood (generalised least squares).
 
-A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `due` says
+A fit looks at no more than `MOST` observations and takes no more than `STEPS` steps; `is_due` says
 after which rounds there is one. It depends on its own observations, and on the hyperparameters
-before, alone. All functions that were observed at the same points are fitted side by side, because
-a step of one costs little more than the calls it takes.
+before, alone. A descent from these begins with the inverse Hessian matrix of their own, as another
+observation hardly bends the density otherwise. All functions that were observed at the same points
+are fitted side by side, because a step of one costs little more than the calls it takes.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from cbobench.gp.posteriors.factor import lapack
 
 MOST = 256  # largest number of observations in a fit; beyond it they are thinned evenly
 STEPS = 50
-# A descent ends where the slope is flat or a step gained too little, within 1e-3 of the cost at a
+# A descent ends where the slope is flat or a step gained too little, some 1e-3 above the cost of a
 # local optimum.
-FLAT = 1e-2
+FLAT = 3e-2
 SETTLED = 1e-5
 ENOUGH = 1e-4  # share of the expected gain that a step must have
 # the longest step, in logarithms, and the smallest share of a step
@@ -48,6 +49,7 @@ EVERY = 30
 GROWTH = 1.1
 # the same for fits that also start from the priors' modes; others only follow the last fit
 ANEW = 10
+GROWTH_ANEW = 1.3
 SHORTEST = 0.025
 LONGEST = 100.0
 LEAST_NOISE = 1e-8
@@ -68,6 +70,8 @@ class Fitted:
         centre: c.
         evidence: logarithm of the density of the observations and hyperparameters, up to a constant
             of the kernel.
+        inverse: the inverse Hessian matrix of the objective there, about, (k, k); None where no
+            descent has ended.
     """
 
     lengthscales: Array
@@ -75,11 +79,12 @@ class Fitted:
     ratio: float
     centre: float
     evidence: float = 0.0
+    inverse: Array | None = None
 
 
-def due(count: int, last: int, every: int = EVERY) -> bool:
+def is_due(count: int, last: int, every: int = EVERY, growth: float = GROWTH) -> bool:
     """Return whether to fit now, after a last fit at `last` observations."""
-    return count > 1 and (count <= every or count >= GROWTH * last)
+    return count > 1 and (count <= every or count >= growth * last)
 
 
 def modal_lengthscale(d: int) -> float:
@@ -129,14 +134,17 @@ def fit_all(
     # All starts of all functions descend side by side, because a step of one costs little more than
     # its calls.
     starts: list[Array] = []
+    inverses: list[Array | None] = []
     rows: list[int] = []  # whose start it is
     for row, last in enumerate(before):
         if last is not None:
             starts.append(objective.of(last, float(spread[row])))
+            inverses.append(last.inverse)
         if last is None or anew:
             starts.append(objective.start())
+            inverses.append(None)
         rows += [row] * (len(starts) - len(rows))
-    ends, cost, centre = descend(objective, np.array(starts), np.array(rows))
+    ends, cost, centre, bends = descend(objective, np.array(starts), np.array(rows), inverses)
     # Back to the units of the observations; the evidence is of these, so that fits of transforms
     # compare.
     fits = []
@@ -150,6 +158,7 @@ def fit_all(
                 float(noise_variance[0] / scale[0]),
                 float(middle[row] + spread[row] * centre[best]),
                 -float(cost[best]) - len(indices) * math.log(spread[row]),
+                bends[best],
             )
         )
     return fits
@@ -297,7 +306,9 @@ class Descended(Protocol):
     def __call__(self, logs: Array, rows: Indices) -> tuple[Array, Array, Array]: ...
 
 
-def descend(objective: Descended, logs: Array, rows: Indices) -> tuple[Array, Array, Array]:
+def descend(
+    objective: Descended, logs: Array, rows: Indices, inverses: Sequence[Array | None] = ()
+) -> tuple[Array, Array, Array, Array]:
     """Descend from hyperparameters (q, k) of functions (q,), each within the bounds by BFGS
     (Nocedal & Wright, ch. 6).
 
@@ -305,18 +316,26 @@ def descend(objective: Descended, logs: Array, rows: Indices) -> tuple[Array, Ar
     points beyond is left out of the step. A step that gains too little is shortened to the minimum
     of a parabola.
 
+    Args:
+        inverses: q inverse Hessian matrices (k, k) to begin with; None, or none at all, where none
+            is known.
+
     Returns:
-        Where they end, (q, k), their costs, (q,), and constants c, (q,).
+        Where they end, (q, k), their costs, (q,), constants c, (q,), and inverse Hessian matrices
+        there, about, (q, k, k).
     """
     low = objective.lowest
     high = objective.highest
     logs = logs.copy()
     cost, slope, centre = objective(logs, rows)
-    # A first step of length 1 at most: the slope says nothing of the scale.
+    # Where nothing is known, a first step of length 1 at most: the slope says nothing of the scale.
     steepness = np.sqrt((slope * slope).sum(axis=1))
-    # of the Hessian matrices
     inverse = np.eye(logs.shape[1]) / np.maximum(steepness, 1.0)[:, None, None]
     first = np.ones(len(logs), dtype=bool)
+    for row, known in enumerate(inverses):
+        if known is not None:
+            inverse[row] = known
+            first[row] = False
     share = np.ones(len(logs))
     direction = np.zeros_like(logs)
     turning = np.ones(len(logs), dtype=bool)  # those that take a new direction
@@ -361,7 +380,7 @@ def descend(objective: Descended, logs: Array, rows: Indices) -> tuple[Array, Ar
             tried_slope[accepted],
         )
         centre[moved] = tried_centre[accepted]
-    return logs, cost, centre
+    return logs, cost, centre, inverse
 
 
 def _update(inverse: Array, first: Mask, which: Indices, move: Array, change: Array) -> None:

@@ -5,6 +5,7 @@ block.
 from __future__ import annotations
 
 import math
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
         y = (y - y.mean(axis=1)[:, None]) / y.std(axis=1)[:, None]
         batch, rows = Objective(x, y, None), np.arange(4)
         starts = np.tile(batch.start(), (4, 1))
-        ends, costs, _ = descend(batch, starts, rows)
+        ends, costs, *_ = descend(batch, starts, rows)
         np.testing.assert_array_equal(ends[2:], descend(batch, starts[2:], rows[2:])[0])
         for row, cost in enumerate(costs):
             density = Density(x, y[row])
@@ -159,6 +160,21 @@ def test_descents_end_as_low_as_scipys_and_alone_as_side_by_side():
     assert np.median(np.abs(behind)) < 1e-3
     assert (np.array(behind) > 0.01).sum() <= 3
     assert np.sum(behind) < 1.0
+
+
+def test_a_descent_that_knows_the_bends_of_the_last_fit_ends_as_low_and_sooner():
+    evaluated, costs = [], []
+    for trial in range(10):
+        x, y = data(31, seed=trial)
+        last = fit(x[:30], y[:30], None)
+        objective = Objective(x, (y - y.mean())[None] / y.std(), None)
+        start = objective.of(last, y.std())[None]
+        for inverses in ([], [last.inverse]):
+            counted = Mock(wraps=objective, lowest=objective.lowest, highest=objective.highest)
+            costs.append(descend(counted, start, ALONE, inverses)[1][0])
+            evaluated.append(counted.call_count)
+    np.testing.assert_allclose(costs[1::2], costs[::2], atol=0.02)
+    assert sum(evaluated[1::2]) < 0.8 * sum(evaluated[::2])
 
 
 def test_a_fit_leaves_a_poor_local_optimum_that_the_last_one_ended_in():

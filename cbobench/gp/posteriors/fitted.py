@@ -25,7 +25,16 @@ from cbobench.errors import CellFailure
 from cbobench.gp.actions import Finite
 from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.classes import are_classes, fit_class, pseudo_values
-from cbobench.gp.fit import ANEW, Fitted, bilog, due, fit_all, is_bilog_likelier, modal_lengthscale
+from cbobench.gp.fit import (
+    ANEW,
+    GROWTH_ANEW,
+    Fitted,
+    bilog,
+    fit_all,
+    is_bilog_likelier,
+    is_due,
+    modal_lengthscale,
+)
 from cbobench.gp.jets import Jet, models_at, pad, taylor, times
 from cbobench.gp.kernels import Actions, Array, Indices, Mask, Matern, covariances
 from cbobench.gp.posteriors.factor import lapack
@@ -156,11 +165,11 @@ class FittedPosterior(Posterior):
             ]
             self._store_hyperparameters()
         switched = self._find_classes()
-        if not due(self.count, self.fitted_at):
+        if not is_due(self.count, self.fitted_at):
             self._border(point)
             self._renew(switched)
             return
-        anew = due(self.count, self.fitted_anew_at, ANEW)
+        anew = is_due(self.count, self.fitted_anew_at, ANEW, GROWTH_ANEW)
         self._fit(range(self.replicates), anew)
         self.fitted_at = self.count
         if anew:
@@ -214,18 +223,15 @@ class FittedPosterior(Posterior):
             self._project(rows)
 
     def _fit(self, which: Sequence[int], anew: bool) -> None:
-        """Fit hyperparameters of some replicates to all observations; anew, also from the priors'
-        modes, and to both forms of a function that is undecided.
+        """Fit hyperparameters of some replicates to all observations, of both forms of a function
+        that is undecided; anew, also from the priors' modes.
         """
         for s in which:
             forms = self.by_form[s]
-            # Both forms of an undecided function, of which one is chosen below.
             targets = [
                 (j, form)
-                for j in range(self.functions)
-                for form in (False, True)
-                if ((anew and self.undecided[j]) or self.pulled[s, j] == form)
-                and not self.classes[s, j]
+                for j in np.flatnonzero(~self.classes[s]).tolist()
+                for form in ((False, True) if self.undecided[j] else (False,))
             ]
             values = np.stack(
                 [bilog(self.observed[s, j]) if form else self.observed[s, j] for j, form in targets]
@@ -251,11 +257,10 @@ class FittedPosterior(Posterior):
                     forms[form][j] = hyper
 
             # Only now both forms are fitted to the same observations.
-            if anew:
-                for j in np.flatnonzero(self.undecided & ~self.classes[s]).tolist():
-                    self.pulled[s, j] = is_bilog_likelier(
-                        self.observed[s, j], forms[False][j], forms[True][j]
-                    )
+            for j in np.flatnonzero(self.undecided & ~self.classes[s]).tolist():
+                self.pulled[s, j] = is_bilog_likelier(
+                    self.observed[s, j], forms[False][j], forms[True][j]
+                )
             self.fits[s] = [forms[bool(self.pulled[s, j])][j] for j in range(self.functions)]
 
             # The latent function of a class takes the place of a fit to its two values.
@@ -263,8 +268,7 @@ class FittedPosterior(Posterior):
                 last = self.class_fits[s][j]
                 fitted = fit_class(self.points[s], self.observed[s, j], last, anew)
                 self.class_fits[s][j] = self.fits[s][j] = fitted
-        if anew:
-            self.values = self._modelled(self.observed)
+        self.values = self._modelled(self.observed)
         self._store_hyperparameters()
 
     def imagine(self, actions: Actions) -> None:
