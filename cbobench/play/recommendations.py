@@ -144,7 +144,7 @@ class Recommendations:
         allowed: Finite | Box,
         instances: Drawn,
         rounds: set[int],
-        settle: Callable[[Array], Array] = np.asarray,
+        settle: Callable[[Array], Array],
     ) -> None:
         self.allowed = allowed
         self.instances = instances

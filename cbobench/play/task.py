@@ -317,9 +317,7 @@ def _begun(task: Task, cells: Sequence[Cell], beat: Heartbeat, before: int = 0) 
 def publish_cells(folder: RunFolder, task: Task, rows: Sequence[dict[str, Any]]) -> Receipt:
     """Publish the cells table of a task."""
     columns = schema("cells")
-    table = pa.table(
-        {name: [row.get(name) for row in rows] for name in columns.names}, schema=columns
-    )
+    table = pa.Table.from_pylist([*rows], schema=columns)
     cells = [row["cell"] for row in rows]
     _publish(folder, "cells", task, cells, columns, len(rows), lambda write: write(table))
     return _receipt(task, rows)
