@@ -155,15 +155,15 @@ class ConstrainedEI(ScoreAlgorithm):
         lam = self.noise_rule
         return lam == "true" or (lam != "scaled" and self.scaled)
 
-    def known_noise(self) -> Array | None:
-        """Noise variances by function, (S, 1 + m), in units of the observations; None for a share
-        of squared amplitudes.
+    def known_noise(self) -> Array:
+        """Noise variances by function, (S, 1 + m), in units of the observations; fitted ones where
+        they are a share of squared amplitudes.
         """
         noise = self.setting.noise
         if self.noise_rule == "true":
             return true_noise(noise)
         if self.noise_rule == "scaled":
-            return None
+            return super().known_noise()
         return np.full(noise.shape, self.lam_for(self.setting.horizon))
 
     def undecided(self) -> Mask | None:
@@ -223,9 +223,7 @@ class ConstrainedEI(ScoreAlgorithm):
         # A noise in units of the observations is another share of the amplitude once that moved.
         posterior = self.posterior if self.ahead is None else self.ahead.arrived
         if isinstance(posterior, OwnNoise):
-            noise = self.known_noise()
-            assert noise is not None
-            posterior.set_noise(self.running.unit_noise(noise))
+            posterior.set_noise(self.running.unit_noise(self.known_noise()))
         passed = np.asarray((feedback.g <= 0).all(axis=1))
         self.failures += ~passed
         if self.box is None:

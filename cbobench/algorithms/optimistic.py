@@ -227,13 +227,13 @@ class OptimisticReward(ScoreAlgorithm):
     def lam_for(self, horizon: float) -> float:
         return noise_variance(self.lam, horizon)
 
-    def known_noise(self) -> Array | None:
-        """λ of each function, (S, 1 + m); None for `theory`, which is no noise variance."""
+    def known_noise(self) -> Array:
+        """λ of each function, (S, 1 + m); fitted for `theory`, which is no noise variance."""
         noise = self.setting.noise
         if self.lam == "true":
             return true_noise(noise)
         if self.lam == "theory":
-            return None
+            return super().known_noise()
         return np.full(noise.shape, self.lam)
 
     def begin_schedule(self, horizon: int) -> None:

@@ -120,9 +120,9 @@ class ScoreAlgorithm(Algorithm):
         """Return whether this method's models are fitted."""
         return is_fitted(self.kernel, task, self.obstacle(task))
 
-    def known_noise(self) -> Array | None:
-        """Noise variances (S, 1 + m) that fitted models take as given; None if they are fitted."""
-        return None
+    def known_noise(self) -> Array:
+        """Noise variances (S, 1 + m) that fitted models take as given; NaN of what is fitted."""
+        return noise_of_exact(self.setting)
 
     def undecided(self) -> Mask | None:
         """Return the functions, (1 + m,), of which fitted models may take the bilog; None for
@@ -332,8 +332,6 @@ class ScoreAlgorithm(Algorithm):
         actions = self.box or self.setting.actions
         replicates = self.setting.replicates
         noise = self.known_noise()
-        if noise is None:
-            noise = noise_of_exact(self.setting)
         further = self.further_units()
         undecided = self.undecided()
         posterior = FittedPosterior(
