@@ -107,7 +107,6 @@ class Own(Problem):
             ones,
             ones,
             choose_seed_set(g, 2, generators),
-            np.zeros(len(generators), dtype=int),
         )
 
     def feedback(self, instances, streams):
