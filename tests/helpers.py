@@ -103,7 +103,12 @@ def entry(name: str, *values: Any, long: bool = False) -> Any:
 
 def long(*names: Any) -> list[Any]:
     """Arguments of a test that are left to `make test-long`, as the ones beside them are alike."""
-    return [pytest.param(name, marks=pytest.mark.long) for name in names]
+    return long_cases(*((name,) for name in names))
+
+
+def long_cases(*cases: tuple[Any, ...]) -> list[Any]:
+    """The same of tests with several arguments."""
+    return [pytest.param(*case, marks=pytest.mark.long) for case in cases]
 
 
 LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).reference]

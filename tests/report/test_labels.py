@@ -231,6 +231,7 @@ def test_no_label_is_a_formula_beside_a_figure(tmp_path):
     assert frame["label"].tolist() == ["=1+1", "a"]
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_what_all_variants_share_is_said_once(tmp_path):
     quiet = {"noise_f": 0.0, "noise_g": 0.0}
     problems = [{"gramacy": quiet}, {"gardner-1": quiet}]

@@ -120,8 +120,6 @@ def test_simple_regret_has_a_logarithmic_axis_unless_a_reader_says_no(folder, tm
                 == 0
             )
         assert [axis.get_yscale() for axis in images[0].axes] == scales
-    for log, scale in ((None, "log"), (False, "linear")):
-        assert cbobench.plot(folder, "r", problem="P", log=log).axes[0].get_yscale() == scale
     with pytest.raises(Misuse, match="log is 'z'; allowed: True, False, '', 'x', 'y', 'xy'"):
         cbobench.plot(folder, "r", log="z")
 

@@ -102,6 +102,7 @@ class Measured(Level):
     constraints: ClassVar = {"excess": {"at_most": 0, "unit": 0.25}}
 
 
+@pytest.mark.usefixtures("unpainted")
 def test_violations_without_a_unit_are_left_out_and_their_rounds_counted(tmp_path):
     suite = {
         "suite": "s", "horizon": 6, "seeds": 2, "algorithms": ["random", "sobol"],

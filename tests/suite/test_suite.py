@@ -356,8 +356,10 @@ LONG = {
     "coco_constrained",
     "literature_small",
     "literature_full",
+    "field_batches",
     "field_noisy",
     "field_ten",
+    "guo_zhu_liu_2022_drift",
     "held_out",
     "zhou_ji_2022_cost",
 }

@@ -90,7 +90,7 @@ def test_a_terminal_that_is_gone(tmp_path):
     assert_gone(children)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # a head that dies is told the same way below
 def test_ray_that_dies(tmp_path):
     """Long before the rest could be played: Ray's death is noticed after some seconds."""
     driver = start_and_wait(write_slow(tmp_path), tmp_path / "cut", 2, 2, "ray")

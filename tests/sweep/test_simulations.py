@@ -18,14 +18,12 @@ from cbobench.problems.simulators import simulator
 from cbobench.problems.simulators.kept import SimulationResult
 from cbobench.results import simulations
 from cbobench.results.folder import RunFolder, open_run
-from cbobench.results.simulations import (
-    SimulationStore,
-)
+from cbobench.results.simulations import SimulationStore
 from cbobench.results.verify import verify
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
-from tests.helpers import assert_same_rows
+from tests.helpers import assert_same_rows, long
 
 CODE = """
 import signal
@@ -299,7 +297,7 @@ def with_quiet(name="Quiet", **changes):
     return SUITE | {"problems": [f"quiet_sim:{name}"]} | changes
 
 
-@pytest.mark.parametrize("name", ["Quiet", "Noisy"])
+@pytest.mark.parametrize("name", ["Noisy", *long("Quiet")])
 def test_another_methods_simulations_are_not_made_again(quiet, name):
     """Eight common first points, in two seeds: three of four methods find them kept. Of a noisy
     simulator, too, as they meet the same random numbers there.
