@@ -13,7 +13,17 @@ from cbobench.play.play import Play, PlayOptions
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
 from cbobench.suite.prepare import memory_of
-from tests.helpers import actions, load, make, play, prepare, prepare_class, problem, swept
+from tests.helpers import (
+    actions,
+    load,
+    long_cases,
+    make,
+    play,
+    prepare,
+    prepare_class,
+    problem,
+    swept,
+)
 
 KNOWN = {"rkhs", "rkhs-1d", "rkhs-box", "expert-guidance"}
 AS_FILES_SAY = {name for name in PROBLEMS.names() if name == "table" or name.startswith("measured")}
@@ -62,10 +72,12 @@ def test_of_readings_it_is_their_covariance(tmp_path):
         ("ckb-ucb", "feasible-pocket-delayed", {"delay": 2.0, "grid": 9}, "given"),
         ("cei", "rkhs-1d", {}, "given"),
         ("cei", "gramacy", {"candidates": 64}, "fit"),
-        ("scbo", "rkhs-1d", {}, "given"),
-        ("scbo", "gramacy", {"candidates": 64}, "fit"),
-        ("admmbo", "gramacy", {"grid": 6}, "fit"),
         ("ckb-ts", "gramacy", {"candidates": 64}, "fit"),
+        *long_cases(
+            ("scbo", "rkhs-1d", {}, "given"),
+            ("scbo", "gramacy", {"candidates": 64}, "fit"),
+            ("admmbo", "gramacy", {"grid": 6}, "fit"),
+        ),
     ],
 )
 def test_it_plays_what_it_means_bit_for_bit(name, place, settings, means):

@@ -75,7 +75,13 @@ ONCE = [*{(declared_in(*pair), pair[1]): pair for pair in EVERY}.values()]
 
 # Whose plays take a second, so by night.
 DEAR = {"admmbo", "cobyla", "cobyqa", "egobox", "furbo", "nomad", "scbo", "slsqp", "vq-ucb"}
-DEAR_PAIRS = {("cei", "anchored"), ("config", "stop_when_infeasible")}
+DEAR_PAIRS = {
+    ("bandit-oco", "points"),
+    ("cei", "anchored"),
+    ("config", "stop_when_infeasible"),
+    ("nei", "samples"),
+    ("rpol-sw", "inclusive"),
+}
 
 
 @functools.cache

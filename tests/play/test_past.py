@@ -36,7 +36,7 @@ def write(folder: Path, text: str = ROWS) -> Path:
 @pytest.mark.parametrize("name", [entry(name, long=name in SIBLINGS) for name in LEARNERS])
 def test_a_play_is_that_of_a_method_that_was_told_by_hand(tmp_path, name):
     """In any block; also where a model holds as many observations as rounds and past ones."""
-    task = problem("gardner-1", noise_f=0.1)
+    task = problem("gardner-1", noise_f=0.1, candidates=64)
     if not ALGORITHMS.get(name).needs <= task.offers():
         return
     past = read_past(write(tmp_path), "")

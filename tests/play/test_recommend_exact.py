@@ -19,7 +19,7 @@ from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Drawn
 from cbobench.problems.simulators.simulator import Simulator
 from tests.check.test_check import SIBLINGS
-from tests.helpers import entry, make, play, prepare, problem
+from tests.helpers import entry, long_cases, make, play, prepare, problem
 
 EXACT = {"noise_f": 0.0, "noise_g": 0.0}
 HORIZON = 20
@@ -145,8 +145,15 @@ def test_so_of_methods_of_users(cls):
     assert_best_measured(chunk, recommended)
 
 
-@pytest.mark.parametrize("name", ["cei", "ckb-ts", "admmbo", "penalty-noiseless", "random"])
-@pytest.mark.parametrize("grid", [None, 9])
+@pytest.mark.parametrize(
+    ("name", "grid"),
+    [
+        ("cei", 9),
+        ("ckb-ts", None),
+        ("random", None),
+        *long_cases(("cei", None), ("admmbo", None), ("penalty-noiseless", 9)),
+    ],
+)
 def test_the_rule_changes_no_action_and_no_observation(name, grid, monkeypatch):
     task = problem("gardner-1", **EXACT, grid=grid, candidates=64)
     _, chunk, _ = recommendations(task, make(name))
@@ -171,13 +178,13 @@ def test_the_rule_changes_no_action_and_no_observation(name, grid, monkeypatch):
 
 def test_before_anything_feasible_is_measured_the_model_decides(monkeypatch):
     task = problem("gardner-1", **EXACT, candidates=64)
-    _, chunk, recommended = recommendations(task, make("cei"))
+    _, chunk, recommended = recommendations(task, make("cei"), 8)
     none = measured_best(chunk) == -np.inf
     assert none.any()
     monkeypatch.setattr(
         Drawn, "noiseless", property(lambda self: np.zeros(len(self.noise), dtype=bool))
     )
-    np.testing.assert_array_equal(recommended[none], recommendations(task, make("cei"))[2][none])
+    np.testing.assert_array_equal(recommended[none], recommendations(task, make("cei"), 8)[2][none])
 
 
 @pytest.mark.parametrize(
@@ -265,8 +272,14 @@ def simulator(cls, **settings):
     return task
 
 
-@pytest.mark.parametrize("name", ["cei", "admmbo", "penalty-noisy", "random"])
-@pytest.mark.parametrize("cls", [YesOrNo, Rounded])
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    [
+        (Rounded, "cei"),
+        (YesOrNo, "random"),
+        *long_cases((YesOrNo, "cei"), (Rounded, "admmbo"), (YesOrNo, "penalty-noisy")),
+    ],
+)
 def test_a_simulator_without_noise(cls, name):
     task = simulator(cls)
     settings = {"B": 3.0} if name == "penalty-noisy" else {}

@@ -74,19 +74,18 @@ DEAR = ["yes-or-no", "simionescu", "robust-speed-reducer", "townsend"]
 
 @pytest.mark.parametrize("name", on_boxes(HighDimensional, HeldOut, dear=DEAR))
 def test_ours_are_consistent_whatever_the_parameters(name):
+    cls = PROBLEMS.get(name)
+    build(cls, {}).prepare(DataFolder())
     for settings in (
-        {},
         {"scaled": True},
         {"scaled": False},
         {"kappa": 1e6, "c": 0.9},
         {"arrivals": 3.0},
     ):
-        allowed = {
-            p: v for p, v in settings.items() if p in PROBLEMS.get(name).__dataclass_fields__
-        }
-        if "scaled" in allowed and name in ("feasible-pocket-drift", "queue-stability"):
+        if "scaled" in settings and name in ("feasible-pocket-drift", "queue-stability"):
             continue
-        build(PROBLEMS.get(name), allowed).prepare(DataFolder())
+        if {*settings} <= {*cls.__dataclass_fields__}:
+            build(cls, settings).prepare(DataFolder())
 
 
 def test_every_phase_is_looked_at(monkeypatch):
