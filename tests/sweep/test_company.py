@@ -84,7 +84,7 @@ def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write
     monkeypatch.chdir(tmp_path)
     forks = tmp_path / "forks"
     (tmp_path / "worst.py").write_text(f"FORKS = {str(forks)!r}\n{WORST}")
-    text = "suite: s\nhorizon: 8\nseeds: 2\nproblems: [gramacy]\nalgorithms:\n"
+    text = "suite: s\nhorizon: 8\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms:\n"
     ours = "  - ckb-ucb\n"
     theirs = f"  - worst:Worst: {{how: {{sweep: [{', '.join(HOWS)}]}}}}\n"
     cbobench.run(write_suite(text + ours), out="whole", cpus=0)
