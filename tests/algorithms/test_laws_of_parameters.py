@@ -167,27 +167,18 @@ def what_shows(cls: type, name: str, places: Sequence[str] = tuple(PROBLEMS)) ->
     return None
 
 
-def check_parameter(name: str, parameter: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        entry(*pair, long=pair[0] in DEAR or pair in DEAR_PAIRS or pair not in ONCE)
+        for pair in EVERY
+    ],
+)
+def test_every_parameter_changes_some_result_of_a_method(name, parameter):
     places = PLACES.get(parameter, tuple(PROBLEMS))
     assert what_shows(ALGORITHMS.get(name), parameter, places), (
         f"nothing depends on {name}.{parameter}"
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "parameter"),
-    [entry(*pair, long=pair[0] in DEAR or pair in DEAR_PAIRS) for pair in ONCE],
-)
-def test_every_parameter_changes_some_result_of_a_method(name, parameter):
-    check_parameter(name, parameter)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "parameter"), [entry(*pair) for pair in EVERY if pair not in ONCE]
-)
-def test_every_parameter_changes_some_result_of_every_method(name, parameter):
-    check_parameter(name, parameter)
 
 
 @dataclass(kw_only=True)

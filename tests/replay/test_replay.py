@@ -18,7 +18,7 @@ from cbobench import params
 from cbobench.algorithms.improvement import ConstrainedEI as CEI
 from cbobench.cli import main
 from cbobench.errors import Misuse
-from cbobench.replay.replay import Outcome, Replay, describe_replay, replay
+from cbobench.replay.replay import Outcome, Replay, replay
 from cbobench.results import source
 from cbobench.results.export import LEFT_OUT, export
 from cbobench.results.folder import open_run
@@ -427,14 +427,6 @@ def test_texts_of_a_stranger_reach_no_terminal_raw(forge, tmp_path, capsys, name
         assert is_harmless(output.out + output.err), words
     if page.exists():  # it is not, where the bundle is refused
         assert not {"\x1b", "\u202e", "\u2066"} & {*page.read_text()}
-
-
-@pytest.mark.long  # tests/papers plays drawn cells of a stored suite again
-@pytest.mark.parametrize("name", ["noisy-light", "low-theory"])
-def test_nothing_differs_in_stored_plays(name):
-    """Beside other libraries than those of the plays nothing is checked."""
-    replayed = replay([str(ROOT / "published" / f"{name}.zip")], 2, seed=4)
-    assert replayed.verdict != "differs", describe_replay(replayed)
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "requirements-botorch.txt"])

@@ -41,7 +41,13 @@ def test_the_engine_changes_no_bit(small_suite, tmp_path, cli, players):
 
 
 @pytest.fixture
-def engines(monkeypatch):
+def prepared_here(monkeypatch):
+    """No process apart prepares problems, as one does where this one has threads."""
+    monkeypatch.setattr(sweep, "prepare_apart", lambda todo: todo.suite.problems)
+
+
+@pytest.fixture
+def engines(monkeypatch, prepared_here):
     """Executors that are made, by the names of their classes, without being made."""
     for name in ("RayExecutor", "ProcessExecutor"):
         monkeypatch.setattr(sweep, name, lambda *arguments, name=name: Mock(made=name, slots=2))
@@ -120,6 +126,7 @@ def test_a_call_is_refused_where_it_is_made(small_suite, tmp_path, options, why)
             call(small_suite(), out=tmp_path / "run", **options)
 
 
+@pytest.mark.usefixtures("prepared_here")
 def test_where_ray_does_not_start_worker_processes_play(small_suite, tmp_path, monkeypatch):
     """Unless it was asked for; each in a line."""
 
