@@ -149,6 +149,7 @@ def test_recipes_are_refused_when_they_are_none(finished, tmp_path, recipe, mess
         list(draw_all(Run(finished), tmp_path, recipe))
 
 
+@pytest.mark.long  # in this process test_figures draws an SVG twice
 def test_a_recipe_draws_the_same_bytes_in_another_process(tmp_path):
     """Over 5 CPU-seconds, which import matplotlib and draw."""
     curves = {

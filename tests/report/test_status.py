@@ -113,8 +113,8 @@ def test_status_ends_in_words_whatever_the_lock_is(half, capsys):
             file.write_bytes(content)
             assert main(["status", str(half)]) == 1
     file.unlink()
-    makers = (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to(file))
-    for make in (*makers, lambda: file.symlink_to("nothing"), lambda: file.symlink_to("/dev/zero")):
+    makers = file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero")
+    for make in makers:
         make()
         assert main(["status", str(half)]) == 1
         file.rmdir() if file.is_dir() else file.unlink()

@@ -127,18 +127,6 @@ def test_methods_of_one_name_are_told_apart_by_their_run(parts, tmp_path):
     assert [*pair.frame["algorithm_label"]] == ["cei", "random"]
 
 
-def test_other_results_of_one_cell_are_said(parts, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(
-        "cbobench.algorithms.references.uniform", lambda gen, shape: gen.random(shape) ** 2
-    )
-    second_run = cbobench.run(SUITE | {"algorithms": ["random"]}, out=tmp_path / "other", cpus=0)
-    assert main(["compare", str(parts[1]), str(second_run.folder), "--union"]) == 0
-    assert (
-        "6 cells of several runs: the first named counts, though the results of 6 differ"
-        in capsys.readouterr().out
-    )
-
-
 OTHER_COLUMNS = sorted({*METRICS, "f_star", "longest_streak"} - {"regret"})
 
 

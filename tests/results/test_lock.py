@@ -131,8 +131,8 @@ def test_a_worker_that_sees_another_folder_is_refused(small_suite, tmp_path, mon
         assert play_task_on_worker(problem, task, held).ok == 4
 
 
-def test_a_complete_run_is_shown_where_nothing_can_be_written(tmp_path, capsys):
-    command = ["run", "first", "--seeds", "1", "--cpus", "0", "--out", str(tmp_path / "run")]
+def test_a_complete_run_is_shown_where_nothing_can_be_written(small_suite, tmp_path, capsys):
+    command = ["run", str(small_suite()), "--cpus", "0", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     table = capsys.readouterr().out
     (tmp_path / "run" / "lock").unlink()

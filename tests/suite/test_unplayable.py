@@ -97,11 +97,3 @@ def test_a_missing_extra_is_named_with_its_command(write_suite, monkeypatch):
         match="optuna-tpe cannot play plant: it needs optuna, not installed here; .*optuna]'",
     ):
         load(write_suite(suite.replace("[random, safeopt, scgp-ucb]", "[random, optuna-tpe]")))
-
-
-def test_a_pair_is_named_by_its_labels(write_suite):
-    suite = SUITE.replace("skip: unplayable\n", "").replace(
-        "[gramacy, rkhs-1d]", "[gramacy: {noise_f: 0.25, label: oven}]"
-    )
-    with pytest.raises(Misuse, match="safeopt cannot play oven: it needs a finite"):
-        load(write_suite(suite))
