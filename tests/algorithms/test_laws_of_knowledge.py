@@ -173,7 +173,10 @@ def read_somewhere(cls: type, expected: set[str] | None = None) -> frozenset[str
     return facts
 
 
-@pytest.mark.parametrize("name", [entry(name, long=name in DEAR) for name in ALGORITHMS.names()])
+@pytest.mark.parametrize(
+    "name",
+    [entry(name, long=name in {*DEAR, "fixed-penalty", "nei"}) for name in ALGORITHMS.names()],
+)
 def test_a_method_reads_what_it_says_it_must_know(name):
     cls = ALGORITHMS.get(name)
     assert read_somewhere(cls, parse_knows(cls.knows)) == parse_knows(cls.knows)

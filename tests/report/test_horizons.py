@@ -147,7 +147,7 @@ def without_notes(text):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"ranks": True}, *long({"best": True}, {"against": "A"}, {"profile": True})],
+    [{}, *long({"ranks": True}, {"best": True}, {"against": "A"}, {"profile": True})],
     ids=str,
 )
 def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):

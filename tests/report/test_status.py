@@ -113,8 +113,7 @@ def test_status_ends_in_words_whatever_the_lock_is(half, capsys):
             file.write_bytes(content)
             assert main(["status", str(half)]) == 1
     file.unlink()
-    makers = file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero")
-    for make in makers:
+    for make in (file.mkdir, lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero")):
         make()
         assert main(["status", str(half)]) == 1
         file.rmdir() if file.is_dir() else file.unlink()

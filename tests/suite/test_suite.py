@@ -246,13 +246,6 @@ def test_a_sweep_over_a_range_of_whole_numbers(write_suite, text, instances):
     assert [variant.key for variant in swept] == [variant.key for variant in listed]
 
 
-def test_imports_can_be_refused(write_suite):
-    path = write_suite(GOOD.replace("- ckb-ucb\n", "- cbobench.algorithms.ckb:CKBUCB\n"))
-    assert load(path).grid.algorithms[0].name == "cbobench.algorithms.ckb:CKBUCB"
-    with pytest.raises(Misuse, match="would import code; --no-imports refuses"):
-        load(path, imports=False)
-
-
 def test_yaml_traps(write_suite):
     content = yamlio.read(
         write_suite("a: 1e-3\nb: no\nc: 10:30\nd: 012\ne: true\nf: null\ng: -2\nh: 1.5\n")

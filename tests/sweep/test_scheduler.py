@@ -287,18 +287,15 @@ def overdue(small_suite, tmp_path, monkeypatch):
     return SimpleNamespace(task=task, wait=wait, allowed=scheduler.SILENCE)
 
 
-def test_a_simulation_of_an_hour_is_not_silent(overdue):
-    """Its worker reports each second, whatever its play does."""
-    assert overdue.wait(3600, speaks=True) == []
-
-
 def test_who_waits_for_a_cpu_is_not_silent(overdue):
     assert overdue.wait(10 * overdue.allowed) == []
 
 
 def test_a_worker_that_stops_is_given_up_and_a_suspended_driver_gives_nothing_up(overdue):
-    """While it sleeps it hears of nobody: only the time that it is awake is silence."""
-    assert overdue.wait(scheduler.WAIT, speaks=True) == []
+    """While it sleeps it hears of nobody: only the time that it is awake is silence. Who plays a
+    simulation of an hour reports each second.
+    """
+    assert overdue.wait(3600, speaks=True) == []
     assert overdue.wait(100 * overdue.allowed, step=overdue.allowed) == []
     assert overdue.wait(scheduler.WAIT, speaks=True) == []
     assert overdue.wait(overdue.allowed) == []
