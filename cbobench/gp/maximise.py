@@ -85,7 +85,7 @@ FAST = Pace({1: 12, 2: 8, 3: 5, 8: 5, 12: 3}, 3, 10.0, 5)
 SMOOTH = Pace({1: 8, 2: 5, 4: 4, 8: 3}, 99, 10.0, 4)
 SLOW = Pace({3: 12, 6: 8, 9: 5, 12: 3}, 99, 10.0, 6)
 THOROUGH = Pace({4: 64, 8: 32, 12: 16, 18: 8}, 10, 10.0, 6)  # kinks in three dimensions or more
-NARROW = Pace({0: 24, 2: 12, 5: 4, 9: 2}, 99, 10.0, 6, fine=True)  # products of probabilities
+NARROW = Pace({0: 32, 2: 16, 5: 8}, 99, 10.0, 6, fine=True)  # products of probabilities
 WIDE = replace(NARROW, field={0: 16, 2: 8, 6: 4})  # the same in many dimensions
 CUSPED = replace(THOROUGH, fine=True)  # cusps
 # The best floats beside another whole number may be far from those beside this one.

@@ -279,12 +279,11 @@ def best_and_failed(algorithm, seeds=2, horizon=30):
 
 @pytest.mark.slow
 def test_a_simulator_that_fails_beside_its_best_point_fails_seldom():
-    """Less often than with 1 where it failed and -1 elsewhere as numbers."""
-    classes, numbers = make("cei"), make("cei")
-    numbers.signed = lambda: None
-    best, failed = best_and_failed(classes)
-    assert failed.sum() < best_and_failed(numbers)[1].sum()
-    assert (best > 1.6).all()
+    """Of the last 20 plays five at most, while random search may fail oftener and ends lower."""
+    best, failed = best_and_failed(make("cei"))
+    best_of_random, failed_of_random = best_and_failed(make("random"))
+    assert failed.max() <= 5 < failed_of_random.max()
+    assert best.min() > 1.7 > best_of_random.max()
 
 
 @pytest.mark.parametrize(("failures", "best"), [(3, 1), (4, 0)])
