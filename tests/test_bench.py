@@ -55,7 +55,7 @@ say_arithmetic()
 @pytest.mark.skipif(
     bool(arithmetic.reason_against()), reason=f"plays natively: {arithmetic.reason_against()}"
 )
-@pytest.mark.parametrize("script", [*FIRST, *long(*{*SCRIPTS} - {*FIRST})], ids=str)
+@pytest.mark.parametrize("script", [*FIRST, *long(*sorted({*SCRIPTS} - {*FIRST}))], ids=str)
 def test_every_script_chooses_the_arithmetic_before_numpy(script):
     """Whether it plays, measures or draws, as one that draws today measures tomorrow."""
     is_module = (ROOT / script.parent / "__init__.py").exists()

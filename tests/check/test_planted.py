@@ -81,7 +81,7 @@ def findings(name, only=(), short=False):
     return {v.law: str(v.finding) for v in verdicts if v.finding is not None}
 
 
-@pytest.mark.parametrize("name", [*(FAULTS.keys() - {"Unstated"}), *long("Unstated")])
+@pytest.mark.parametrize("name", [*sorted(FAULTS.keys() - {"Unstated"}), *long("Unstated")])
 def test_a_planted_fault_is_found_by_its_law(name):
     law, says = FAULTS[name]
     broken_laws = findings(name, [law], short=name in SHORT and hasattr(planted, name))
