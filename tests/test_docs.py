@@ -205,7 +205,7 @@ def test_readmes_first_picture_is_what_the_demo_draws(tmp_path):
     cells = cbobench.load_cells(tmp_path).pivot(index="seed", columns="algorithm")
     violation, ends = cells["violation_hard"], cells["simple_regret"].median()
     assert (violation["ckb-ucb"] > violation["random"]).all(), "why README's table has no star"
-    assert (100 * ends[["cei", "scbo"]] < ends["random"]).all(), "what README says of its picture"
+    assert (75 * ends[["cei", "scbo"]] < ends["random"]).all(), "what README says of its picture"
 
 
 def test_every_figure_leads_to_suites_that_there_are_and_to_claims():
