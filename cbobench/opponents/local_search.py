@@ -20,6 +20,7 @@ from cbobench.params import param
 from cbobench.problems.base import Problem
 
 SEEDS = 100_000  # a seed costs NOMAD as many draws as it says
+MARGIN_IS = "constraints are moved in by it, in units of their spread over the initial design"
 
 
 class Unknown(Exception):
@@ -40,6 +41,9 @@ class Restarts(CubeRun):
         self.values: dict[bytes, tuple[float, Array]] = {}
         self.failing: set[bytes] = set()
         self.start: Array | None = None
+        self.design: list[Array] = []
+        # What is added to constraints; before anything is known of their spread, in units of g.
+        self.shift: float | Array = method.margin
 
     def ask(self) -> Array:
         while True:
@@ -82,6 +86,8 @@ class Restarts(CubeRun):
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start at the best of the points that were not asked for; its values are known."""
+        self.design.append(g)
+        self.shift = self.method.margin * np.std(self.design, axis=0)
         if self.is_best(f, g):
             self.start = self.cube.count(self.cube.unit(x))
             self.values = {self.start.tobytes(): (f, g)}
@@ -99,7 +105,7 @@ class Restarts(CubeRun):
         options = {self.method.step_option: self.method.step}
         bounds = [(0.0, 1.0)] * len(start)
         # SciPy's constraints are feasible if >= 0.
-        constraints = [{"type": "ineq", "fun": lambda x: -look(x)[1]}]
+        constraints = [{"type": "ineq", "fun": lambda x: -(look(x)[1] + self.shift)}]
         limited = self.cube.limited
         if limited is not None:
             known = {"type": "ineq", "fun": lambda x: -limited.walls(np.array([[x]]))[0, :, 0]}
@@ -111,6 +117,7 @@ class Restarts(CubeRun):
             self.method.solver,
             bounds=bounds,
             constraints=constraints,
+            tol=self.method.tolerance,
             options=options,
         )
 
@@ -127,6 +134,9 @@ class LocalMethod(CubeMethod):
     given to the solver; of a point beyond them the last one that is allowed is played, on the way
     from the run's start. Whole numbers and choices are refused, but for a sample of configurations.
 
+    SciPy's own settings are for a user to whom a small violation does not matter. Where it does,
+    `margin` has runs end inside, and `tolerance` has them go on to the last digits.
+
     Class attributes:
         solver: SciPy's name of it.
         step_option: SciPy's name of the parameter `step`.
@@ -135,6 +145,11 @@ class LocalMethod(CubeMethod):
     solver: ClassVar[str]
     step_option: ClassVar[str]
     optimiser_class = Restarts
+
+    margin: float = param(0.0, MARGIN_IS, at_least=0.0)
+    tolerance: float | None = param(
+        None, "where a run ends (tol; SLSQP: of f, others: a radius); null: SciPy's", above=0.0
+    )
 
     def check(self, problem: Problem) -> None:
         super().check(problem)
@@ -242,7 +257,8 @@ class MeshRuns(Restarts):
                 unknown.append(point)
                 return 0
             f, g = self.values[point.tobytes()]
-            evaluation.setBBO(" ".join(str(float(value)) for value in (-f, *g)).encode())
+            outputs = -f, *(g + self.shift)
+            evaluation.setBBO(" ".join(str(float(value)) for value in outputs).encode())
             return 1
 
         # The generator's state outlives a run, and a run's parameter SEED does not set it back.
@@ -280,6 +296,8 @@ class Nomad(LibraryMethod):
     numbers of choices, are its integers (`BB_INPUT_TYPE`); those that are scaled by logarithms are
     rounded. On a finite set the nearest action is played, and the point as it was asked keeps what
     was observed there: an action may be played many times, as its other points are new to NOMAD.
+
+    To NOMAD a violation of up to 1e-13 is none, and a run ends where its mesh is as fine.
     """
 
     source = "Audet, Le Digabel, Rochon Montplaisir and Tribes (2022)"
@@ -288,3 +306,5 @@ class Nomad(LibraryMethod):
     extra = "nomad"
     libraries = ("PyNomad",)
     optimiser_class = MeshRuns
+
+    margin: float = param(0.0, MARGIN_IS, at_least=0.0)

@@ -271,12 +271,14 @@ LOCAL = [
 ]
 
 
+@pytest.mark.parametrize("settings", [{}, {"margin": 1e-3, "tolerance": 1e-6}])
 @pytest.mark.parametrize(("name", "solver", "options"), LOCAL)
-def test_scipy_plays_what_it_plays_alone(name, solver, options):
+def test_scipy_plays_what_it_plays_alone(name, solver, options, settings):
     """From the best point of the design, whose value is known, then from Sobol points."""
     from scipy.optimize import minimize
 
-    run = started(name, on_box(2))
+    run = started(name, on_box(2), **settings)
+    margin = settings.get("margin", 0.0) * np.std([observed(x)[1] for x in DESIGN], axis=0)
     for t, x in enumerate(DESIGN, start=1):
         run.observe_one(t, x, *observed(x))
     plays = steps(run, 48)
@@ -293,13 +295,14 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
                 points.append(x.copy())
             return observed(np.clip(x, 0, 1))
 
-        feasible = {"type": "ineq", "fun": lambda x: -look(x)[1]}
+        feasible = {"type": "ineq", "fun": lambda x: -(look(x)[1] + margin)}
         minimize(
             lambda x: -look(x)[0],
             starts[runs],
             method=solver,
             bounds=[(0, 1)] * 2,
             constraints=feasible,
+            tol=settings.get("tolerance"),
             options=options,
         )
         evaluated += points[1:] if runs == 0 else points
@@ -308,6 +311,26 @@ def test_scipy_plays_what_it_plays_alone(name, solver, options):
     np.testing.assert_array_equal(plays, np.clip(evaluated[:48], 0, 1))
     if name == "slsqp":  # its gradients of f and g together take d evaluations
         np.testing.assert_allclose(plays[:2] - DESIGN[1], 2.0**-26 * np.eye(2), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "allowed"), [({}, False), ({"margin": 1e-9, "tolerance": 1e-14}, True)]
+)
+def test_a_margin_has_runs_end_inside_a_curved_wall(settings, allowed):
+    """At the best point of a disc, from outside of which SLSQP comes; the gap is the margin's."""
+    run = started("slsqp", on_box(2), **settings)
+
+    def tell(told, t, x):
+        told(t, x, x.sum(), np.array([x @ x - 0.5]))
+        return x
+
+    for t, x in enumerate(DESIGN, start=1):
+        tell(run.observe_one, t, x)
+    plays = np.array([tell(run.tell_one, t, np.array(run.ask_one(t))) for t in range(1, 21)])
+    inside = (plays**2).sum(axis=1) <= 0.5
+    gap = 1 - plays.sum(axis=1)[inside].max(initial=0)
+    assert (gap < 1e-8) == allowed
+    assert np.abs(1 - plays.sum(axis=1)).min() < 1e-8
 
 
 def test_what_was_observed_before_is_used():
