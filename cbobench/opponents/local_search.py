@@ -12,7 +12,7 @@ import numpy as np
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
 from cbobench.algorithms.references import SobolSequence
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show
 from cbobench.gp.kernels import Array
 from cbobench.gp.mixed_actions import Mixed
 from cbobench.opponents.library import CubeMethod, CubeRun, LibraryMethod, silence_library
@@ -146,9 +146,12 @@ class LocalMethod(CubeMethod):
     step_option: ClassVar[str]
     optimiser_class = Restarts
 
-    margin: float = param(0.0, MARGIN_IS, at_least=0.0)
+    margin: float = param(0.0, MARGIN_IS, at_least=0.0, quiet=True)
     tolerance: float | None = param(
-        None, "where a run ends (tol; SLSQP: of f, others: a radius); null: SciPy's", above=0.0
+        None,
+        "where a run ends (tol; SLSQP: of f, others: a radius); null: SciPy's",
+        above=0.0,
+        quiet=True,
     )
 
     def check(self, problem: Problem) -> None:
@@ -160,9 +163,25 @@ class LocalMethod(CubeMethod):
             )
 
 
+@dataclass(kw_only=True)
+class RegionMethod(LocalMethod):
+    """Base of those with a trust region, whose radius begins at `step` and ends at `tolerance`."""
+
+    step: float = param(
+        0.2, "first radius, in units of the sides (SciPy: 1, all of the box)", above=0.0
+    )
+
+    def validate(self) -> None:
+        if self.tolerance is not None and self.tolerance > self.step:
+            raise Misuse(
+                f"tolerance {show(self.tolerance)} is above step {show(self.step)}; allowed: a "
+                "last radius that is no larger than the first; give a smaller tolerance"
+            )
+
+
 @ALGORITHMS.register("cobyla")
 @dataclass(kw_only=True)
-class Cobyla(LocalMethod):
+class Cobyla(RegionMethod):
     """COBYLA: the best point of linear models of f and every g_j, through d + 1 points, in a
     shrinking trust region.
 
@@ -177,10 +196,6 @@ class Cobyla(LocalMethod):
     cost = "O(t d²), with Python's overhead: a run is repeated every round"
     solver = "COBYLA"
     step_option = "rhobeg"
-
-    step: float = param(
-        0.2, "first radius, in units of the sides (rhobeg; SciPy: 1, all of the box)", above=0.0
-    )
 
 
 @ALGORITHMS.register("slsqp")
@@ -210,7 +225,7 @@ class SLSQP(LocalMethod):
 
 @ALGORITHMS.register("cobyqa")
 @dataclass(kw_only=True)
-class COBYQA(LocalMethod):
+class COBYQA(RegionMethod):
     """COBYQA: sequential quadratic programming on quadratic models, in a shrinking trust region.
 
     Models of f and every g_j interpolate 2d + 1 points and change as little as they must. No step
@@ -224,10 +239,6 @@ class COBYQA(LocalMethod):
     cost = "O(t d³), with Python's overhead: a run is repeated every round"
     solver = "COBYQA"
     step_option = "initial_tr_radius"
-
-    step: float = param(
-        0.2, "first radius, in units of the sides (initial_tr_radius; SciPy: 1)", above=0.0
-    )
 
 
 class MeshRuns(Restarts):
@@ -307,4 +318,4 @@ class Nomad(LibraryMethod):
     libraries = ("PyNomad",)
     optimiser_class = MeshRuns
 
-    margin: float = param(0.0, MARGIN_IS, at_least=0.0)
+    margin: float = param(0.0, MARGIN_IS, at_least=0.0, quiet=True)

@@ -740,6 +740,12 @@ def test_scipy_refuses_whole_numbers_and_choices_in_a_line(name):
     make(name).check(make_mixed(configurations=300))
 
 
+def test_a_last_radius_above_the_first_is_refused_in_a_line():
+    assert make("cobyqa", tolerance=0.2)
+    with pytest.raises(Misuse, match=r"^tolerance 0.3 is above step 0.2; allowed: a last radius"):
+        make("cobyla", tolerance=0.3)
+
+
 @pytest.mark.parametrize("name", [entry("botorch-cei"), entry("botorch-nei")])
 def test_botorch_refuses_what_it_cannot_climb(name):
     with pytest.raises(Misuse, match="^BoTorch climbs whole numbers and choices without known"):
