@@ -4,6 +4,7 @@ that installs them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +16,16 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from cbobench.algorithms.asktell import AskTell, Given
-from cbobench.errors import Misuse
+from cbobench.algorithms.references import SobolSequence
+from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box_actions import ActionSet, Box
 from cbobench.gp.kernels import Array, Mask
 from cbobench.gp.mixed_actions import Mixed
 from cbobench.problems.base import Problem
 from cbobench.problems.tables.inputs import InputSpace
 from cbobench.registry import tell_install
+
+MARGIN_IS = "constraints are moved in by it, in units of their spread over what was observed"
 
 
 @dataclass(kw_only=True)
@@ -170,6 +174,60 @@ def fill_untold(rows: Sequence[Array]) -> Array:
     is_untold = np.isnan(values[:, 0])
     values[is_untold, 0] = 0.0 if is_untold.all() else np.nanmin(values[:, 0])
     return values
+
+
+class ModelRun(CubeRun):
+    """Base of a run whose library suggests a point from all that was observed, after a Sobol set.
+
+    The method has the parameters `initial`, points of the Sobol set, and `margin`.
+    """
+
+    def __init__(self, run: Given, method: Any) -> None:
+        super().__init__(run, method)
+        # Its points are the same with any number of threads, which would compete between workers.
+        os.environ.setdefault("RAYON_NUM_THREADS", "1")
+        self.sobol = SobolSequence(run.d, run.generator)
+        self.x: list[Array] = []
+        self.y: list[Array] = []
+
+    def suggest(self, x: Array, y: Array) -> Any:
+        """Return the next point (d,), as `GivenCube.count` gives them, after the points x (n, d)
+        with the values y (n, 1 + m), f of which is to be minimised.
+        """
+        raise NotImplementedError
+
+    def ask(self) -> Array:
+        if len(self.x) < self.method.initial:
+            return self.cube.action(self.sobol.next())
+        point = self._suggest()
+        choices = self.cube.choices
+        if choices is not None:
+            point = choices[((choices - point) ** 2).sum(axis=1).argmin()]
+        if self.cube.mixed is not None:
+            point = self.cube.mixed.snap(point)
+        # Where the library's own loop finds no other point, it ends.
+        is_known = any(np.array_equal(point, known) for known in self.x)
+        return self.cube.action(self.sobol.next() if is_known else point)
+
+    def _suggest(self) -> Array:
+        """Return the next point (d,) of the cube.
+
+        Raises:
+            CellFailure: a model could not be fitted.
+        """
+        y = fill_untold(self.y) * np.array([-1.0, *[1.0] * self.cube.run.m])  # it minimises
+        y[:, 1:] += self.method.margin * y[:, 1:].std(axis=0)
+        x = self.cube.count(np.array(self.x))
+        try:
+            return np.asarray(self.cube.uncount(self.suggest(x, y)))
+        except BaseException as error:  # a panic of Rust is no Exception
+            if type(error).__name__ != "PanicException":
+                raise
+            raise CellFailure(f"{self.method.extra}: {str(error).splitlines()[0]}") from error
+
+    def tell(self, x: Array, f: float, g: Array) -> None:
+        self.x.append(self.cube.unit(x))
+        self.y.append(np.array([f, *g]))
 
 
 @contextmanager

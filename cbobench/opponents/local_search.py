@@ -15,12 +15,17 @@ from cbobench.algorithms.references import SobolSequence
 from cbobench.errors import Misuse, show
 from cbobench.gp.kernels import Array
 from cbobench.gp.mixed_actions import Mixed
-from cbobench.opponents.library import CubeMethod, CubeRun, LibraryMethod, silence_library
+from cbobench.opponents.library import (
+    MARGIN_IS,
+    CubeMethod,
+    CubeRun,
+    LibraryMethod,
+    silence_library,
+)
 from cbobench.params import param
 from cbobench.problems.base import Problem
 
 SEEDS = 100_000  # a seed costs NOMAD as many draws as it says
-MARGIN_IS = "constraints are moved in by it, in units of their spread over the initial design"
 
 
 class Unknown(Exception):
@@ -42,7 +47,7 @@ class Restarts(CubeRun):
         self.failing: set[bytes] = set()
         self.start: Array | None = None
         self.design: list[Array] = []
-        # What is added to constraints; before anything is known of their spread, in units of g.
+        # What is added to constraints; without a design, which shows their spread, in units of g.
         self.shift: float | Array = method.margin
 
     def ask(self) -> Array:

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import Given
-from cbobench.algorithms.references import SobolSequence
-from cbobench.errors import CellFailure
 from cbobench.gp.kernels import Array
-from cbobench.opponents.library import GivenCube, LibraryMethod, fill_untold
+from cbobench.opponents.library import MARGIN_IS, LibraryMethod, ModelRun
 from cbobench.params import param
 
 
-class Suggestions:
-    """egobox's `suggest` of all that was observed, after a Sobol set."""
+class Suggestions(ModelRun):
+    """egobox's `suggest` of all that was observed."""
 
-    def __init__(self, given: Given, method: SEGO) -> None:
-        # Its points are the same with any number of threads, which would compete between workers.
-        os.environ.setdefault("RAYON_NUM_THREADS", "1")
+    def __init__(self, run: Given, method: SEGO) -> None:
+        super().__init__(run, method)
         import egobox
-
-        self.cube = GivenCube(given)
-        self.initial = method.initial
-        self.generator = given.generator
-        self.sobol = SobolSequence(given.d, given.generator)
-        self.x: list[Array] = []
-        self.y: list[Array] = []
 
         def specify(i: int) -> Any:
             """Return what the library is told of input i, a choice by its number."""
-            low, high = given.low[i], given.high[i]
+            low, high = run.low[i], run.high[i]
             if not self.cube.counted[i]:
                 return egobox.XSpec(egobox.XType.FLOAT, [0.0, 1.0])
             if self.cube.mixed is not None and self.cube.mixed.types[i].choices:
@@ -42,45 +29,16 @@ class Suggestions:
             return egobox.XSpec(egobox.XType.INT, [low, high])
 
         self.optimiser = egobox.Egor(
-            [specify(i) for i in range(given.d)],
-            cstr_specs=[egobox.CstrSpec.leq(0.0, tol=method.tolerance)] * given.m,
+            [specify(i) for i in range(run.d)],
+            cstr_specs=[egobox.CstrSpec.leq(0.0, tol=method.tolerance)] * run.m,
             infill_strategy=getattr(
                 egobox.InfillStrategy, method.criterion.upper().replace("-", "_")
             ),
         )
 
-    def ask(self) -> Array:
-        if len(self.x) < self.initial:
-            return self.cube.action(self.sobol.next())
-        point = self._suggest()
-        choices = self.cube.choices
-        if choices is not None:
-            point = choices[((choices - point) ** 2).sum(axis=1).argmin()]
-        if self.cube.mixed is not None:
-            point = self.cube.mixed.snap(point)
-        # Where the library's own loop finds no other point, it ends.
-        is_known = any(np.array_equal(point, known) for known in self.x)
-        return self.cube.action(self.sobol.next() if is_known else point)
-
-    def _suggest(self) -> Array:
-        """Return the next point (d,) of the cube.
-
-        Raises:
-            CellFailure: a model could not be fitted.
-        """
+    def suggest(self, x: Array, y: Array) -> Any:
         seed = int(self.generator.integers(2**31))
-        try:
-            y = fill_untold(self.y) * np.array([-1.0, *[1.0] * self.cube.run.m])  # it minimises
-            x = self.cube.count(np.array(self.x))
-            return np.asarray(self.cube.uncount(self.optimiser.suggest(x, y, seed=seed)[0]))
-        except BaseException as error:  # a panic of Rust is no Exception
-            if type(error).__name__ != "PanicException":
-                raise
-            raise CellFailure(f"egobox: {str(error).splitlines()[0]}") from error
-
-    def tell(self, x: Array, f: float, g: Array) -> None:
-        self.x.append(self.cube.unit(x))
-        self.y.append(np.array([f, *g]))
+        return self.optimiser.suggest(x, y, seed=seed)[0]
 
 
 @ALGORITHMS.register("egobox")
@@ -113,3 +71,4 @@ class SEGO(LibraryMethod):
     tolerance: float = param(
         0.0, "constraint values up to it count as 0 (tol; the library's is 1e-4)", at_least=0.0
     )
+    margin: float = param(0.0, MARGIN_IS, at_least=0.0, quiet=True)

@@ -20,7 +20,8 @@ from cbobench.words import list_names
 
 PACKAGES = ("cbobench", "numpy", "scipy", "pandas", "pyarrow", "ray")
 ROOT = Path(__file__).parents[1]
-DISTRIBUTIONS = {"PyNomad": "PyNomadBBO"}  # of modules that are installed by another name
+# of modules that are installed by another name
+DISTRIBUTIONS = {"PyNomad": "PyNomadBBO", "smt_optim": "smt-optim"}
 
 
 def invocation(command: list[str]) -> dict[str, Any]:

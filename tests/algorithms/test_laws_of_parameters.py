@@ -74,7 +74,19 @@ def declared_in(name: str, parameter: str) -> type:
 ONCE = [*{(declared_in(*pair), pair[1]): pair for pair in EVERY}.values()]
 
 # Whose plays take a second, so by night.
-DEAR = {"admmbo", "cobyla", "cobyqa", "egobox", "furbo", "nomad", "scbo", "slsqp", "vq-ucb"}
+DEAR = {
+    "admmbo",
+    "cobyla",
+    "cobyqa",
+    "egobox",
+    "furbo",
+    "nomad",
+    "optuna-gp",
+    "scbo",
+    "slsqp",
+    "smt-optim",
+    "vq-ucb",
+}
 DEAR_PAIRS = {
     ("bandit-oco", "points"),
     ("cei", "anchored"),

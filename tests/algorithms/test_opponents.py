@@ -57,7 +57,7 @@ def test_they_are_found_and_each_names_an_extra_of_the_project():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    assert set(OPPONENTS) == {*LIGHT, *TORCH, "egobox", "nomad"}
+    assert set(OPPONENTS) == {*LIGHT, *TORCH, "egobox", "nomad", "smt-optim"}
     for name in OPPONENTS:
         cls = ALGORITHMS.get(name)
         installed = {word.split(">=")[0] for word in extras.get(cls.extra, [])}
@@ -224,6 +224,37 @@ def test_egobox_plays_no_point_twice_and_names_a_model_that_fails(name, capfd):
     with pytest.raises(CellFailure, match="^egobox: GP training failure"):
         run.ask_one(3)
     assert "panicked" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", [entry("egobox"), entry("smt-optim")])
+def test_a_margin_is_of_the_spread_of_what_was_observed(name):
+    run = started(name, on_box(2), initial=4, margin=0.5)
+    points = steps(run, 4)
+    told = []
+    run.run_optimiser.suggest = lambda x, y: told.append(y) or x[0] / 2
+    run.ask_one(5)
+    f, g = np.array([[f, *g] for f, g in map(observed, points)]).T
+    np.testing.assert_array_equal(told, [np.transpose([-f, g + 0.5 * g.std()])])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [entry("smt-optim")])
+def test_smt_optim_plays_what_its_minimize_plays_alone(name):
+    from smt_optim import minimize
+
+    run = started(name, on_box(2), initial=5, tolerance=1e-7)
+    plays = steps(run, 12)
+    initial = scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(5)
+    state = minimize(
+        [lambda x: float(-observed(x)[0])],
+        np.array([[0.0, 1.0]] * 2),
+        max_iter=7,
+        constraints=[{"fun": [lambda x: float(observed(x)[1][0])], "upper": 0.0}],
+        driver_kwargs={"xt_init": [initial]},
+        strategy_kwargs={"sp_tol": 1e-7},
+        verbose=False,
+    )
+    np.testing.assert_array_equal(plays, [sample.x for sample in state.dataset.samples])
 
 
 def nomad_alone(start, seed, evaluations):
@@ -570,7 +601,11 @@ def make_small_task(kind, folder):
 @pytest.mark.parametrize("kind", ["four", "types", *long("simulator", "names")])
 @pytest.mark.parametrize(
     "name",
-    [*map(entry, sorted({*OPPONENTS} - {"nomad"})), "cobyla", *long("cobyqa", "slsqp")],
+    [
+        *(entry(name, long=name == "smt-optim") for name in sorted({*OPPONENTS} - {"nomad"})),
+        "cobyla",
+        *long("cobyqa", "slsqp"),
+    ],
 )
 def test_every_opponent_plays_on_where_nothing_new_is_left(tmp_path, name, kind):
     """NOMAD, to which all points are new, stays longer at one action."""
@@ -630,6 +665,7 @@ MIXED = [
     entry("pymoo-de", {"population": 4}),
     entry("cma-es", {"population": 4}),
     entry("egobox", {"initial": 4}, long=True),
+    entry("smt-optim", {"initial": 4}, long=True),
     entry("nomad", {}),
     *(
         pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow])

@@ -197,6 +197,7 @@ def test_every_method_plays_on_or_says_why_not():
         "rpol-sw",
         "scgp-ucb",
         "slsqp",
+        "smt-optim",
     }
     with pytest.raises(Misuse, match="kernel is fit"):
         make("rpol-censored", kernel="fit").check_late(BOX())

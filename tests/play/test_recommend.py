@@ -122,7 +122,7 @@ BY_INCUMBENT = {
     [
         # Of nei and BoTorch's methods the kernel is always fitted; here it is the problem's.
         *(
-            entry(name, {}, long=name in ("cobyla", "cobyqa", "nomad"))
+            entry(name, {}, long=name in ("cobyla", "cobyqa", "nomad", "smt-optim"))
             for name in LEARNERS
             if name != "nei" and not name.startswith("botorch-")
         ),

@@ -54,7 +54,7 @@ def prepared():
 
 
 @pytest.mark.parametrize(
-    "name", [*(entry(name, long=name == "egobox") for name in OPPONENTS), *LOCAL]
+    "name", [*(entry(name, long=name in ("egobox", "smt-optim")) for name in OPPONENTS), *LOCAL]
 )
 def test_every_opponent_plays_choices_of_all_kinds(name):
     task = prepared()
