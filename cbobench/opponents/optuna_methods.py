@@ -179,7 +179,15 @@ class OptunaGP(OptunaMethod):
     extra = "optuna-gp"
     libraries = ("optuna", "torch")
 
+    deterministic: bool = param(
+        False, "f and every g_j have no noise (deterministic_objective)", quiet=True
+    )
+
     def sampler(self, run: Given) -> Any:
         from optuna.samplers import GPSampler
 
-        return GPSampler(n_startup_trials=self.startup, seed=run.seed)
+        return GPSampler(
+            n_startup_trials=self.startup,
+            seed=run.seed,
+            deterministic_objective=self.deterministic,
+        )
