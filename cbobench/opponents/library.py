@@ -216,7 +216,8 @@ class ModelRun(CubeRun):
             CellFailure: a model could not be fitted.
         """
         y = fill_untold(self.y) * np.array([-1.0, *[1.0] * self.cube.run.m])  # it minimises
-        y[:, 1:] += self.method.margin * y[:, 1:].std(axis=0)
+        if self.method.margin > 0:
+            y[:, 1:] += self.method.margin * y[:, 1:].std(axis=0)
         x = self.cube.count(np.array(self.x))
         try:
             return np.asarray(self.cube.uncount(self.suggest(x, y)))

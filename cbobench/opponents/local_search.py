@@ -91,8 +91,9 @@ class Restarts(CubeRun):
 
     def observe(self, x: Array, f: float, g: Array) -> None:
         """Start at the best of the points that were not asked for; its values are known."""
-        self.design.append(g)
-        self.shift = self.method.margin * np.std(self.design, axis=0)
+        if self.method.margin > 0:
+            self.design.append(g)
+            self.shift = self.method.margin * np.std(self.design, axis=0)
         if self.is_best(f, g):
             self.start = self.cube.count(self.cube.unit(x))
             self.values = {self.start.tobytes(): (f, g)}
@@ -140,7 +141,8 @@ class LocalMethod(CubeMethod):
     from the run's start. Whole numbers and choices are refused, but for a sample of configurations.
 
     SciPy's own settings are for a user to whom a small violation does not matter. Where it does,
-    `margin` has runs end inside, and `tolerance` has them go on to the last digits.
+    `margin` has runs end inside (of the spread over the initial design; without one it is in units
+    of g), and `tolerance` has them go on to the last digits.
 
     Class attributes:
         solver: SciPy's name of it.
