@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent
 
 
 def folder(name: str) -> Path:
-    """The folder of shipped "suites" or "analysis"."""
+    """The folder of shipped "suites" or "analysis", or of what is said of "published" bundles."""
     inside = PACKAGE / f"_{name}"
     if inside.is_dir():
         return inside

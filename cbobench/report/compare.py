@@ -6,18 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
-from cbobench.errors import Misuse
+from cbobench.errors import Misuse, show, words_of
 from cbobench.params import accept_fields
 from cbobench.report.figures.profiles import profile_algorithms
-from cbobench.report.load import RunLike, open_run
+from cbobench.report.load import RunLike, list_values, open_run
 from cbobench.report.quantities import quantities
 from cbobench.report.selection import Selection
 from cbobench.report.tables.changes import compare_runs
+from cbobench.report.tables.duels import duel
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import compare_pairs
 from cbobench.report.tables.ranks import rank_algorithms
 from cbobench.report.tables.summary import tabulate
+from cbobench.suite.values import is_floor
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,10 @@ class CompareOptions:
         best: paired differences to the best algorithm of each problem, instead of the results of
             every algorithm.
         against: the same to this algorithm, or to the best of these on each problem.
+        floor: `against` one method, a row for each other one: on how many problems that method
+            wins, ties and loses, where smaller differences are ties (in spreads of f where these
+            are known); one floor, or several side by side. By default the suite's, if it has one.
+        rounds: the same after these rounds of longer plays; by default after the last.
         ranks: average ranks over problems by the median, and which no method is significantly
             better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a
@@ -58,6 +65,8 @@ class CompareOptions:
     target: float | None = None
     best: bool = False
     against: str | Iterable[str] | None = None
+    floor: float | Iterable[float] | None = None
+    rounds: int | Iterable[int] | None = None
     ranks: bool = False
     profile: bool = False
     means: bool = False
@@ -80,6 +89,16 @@ class CompareOptions:
                 f"{kind or 'metric'}",
             ),
             (
+                (self.floor is not None or self.rounds is not None) and len(self.names) != 1,
+                "a floor, and rounds, are of one method against each other one; name it with "
+                "against",
+            ),
+            (
+                not all(is_floor(value) for value in self.floors),
+                f"floor is {show(self.floor)}; allowed: numbers from 0, differences that count as "
+                "none, such as 1e-4",
+            ),
+            (
                 one_run and (self.only_changed or self.factor != 1.0),
                 "only_changed and factor are about two runs; give a second run",
             ),
@@ -100,6 +119,21 @@ class CompareOptions:
         ):
             if is_refused:
                 raise Misuse(why)
+
+    @property
+    def names(self) -> list[str]:
+        """The methods that others are compared with."""
+        return [] if self.against is None else words_of("against", self.against)
+
+    @property
+    def floors(self) -> list[Any]:
+        """The floors that are asked for."""
+        return [] if self.floor is None else list_values(self.floor)
+
+    @property
+    def moments(self) -> list[int | None]:
+        """The rounds that are looked at; None is the last."""
+        return [None] if self.rounds is None else list_values(self.rounds)
 
     @property
     def kinds(self) -> list[str]:
@@ -138,6 +172,9 @@ def compare(options: CompareOptions) -> Comparison:
         raise Misuse(
             f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
         )
+    if options.against is not None and (options.rounds is not None or options.floors):
+        floors = options.floors or [0.0]
+        return duel(selection, options.names[0], floors, options.moments)
     if options.best or options.against is not None:
         return compare_pairs(selection, options.against)
     if options.ranks:

@@ -4,20 +4,26 @@ columns.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cbobench import resources
 from cbobench.errors import Misuse, show, unknown, words_of
 from cbobench.metrics import METRICS, Array, Metric
 from cbobench.report.groups import Columns, Group
 from cbobench.report.load import Run
 from cbobench.results.manifest import Variant
 from cbobench.results.query import cell_positions
+from cbobench.words import count_noun
 
 HEADLINE = ("simple_regret", "regret", "violation_hard", "violations")  # what tables show
 SIMPLE_REGRET = "simple_regret"
@@ -105,6 +111,21 @@ OF_REWARD = {"reward", *(m.name for m in METRICS.values() if m.relative), SIMPLE
 def is_in_spreads(problem: Variant) -> bool:
     """Whether what tables show of f is in units of its spread, not in the user's own."""
     return abs(read_objective(problem)[2]) != 1.0
+
+
+@lru_cache
+def _read_spreads() -> dict[str, float]:
+    """Spreads of f of shipped problems that are played in their own units, by title or name."""
+    path = resources.folder("published") / "spreads.json"
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def find_spread(problem: Variant) -> float | None:
+    """The spread of f in what tables show of a problem; None where it is not known."""
+    if is_in_spreads(problem):
+        return 1.0
+    spreads = _read_spreads()
+    return spreads.get(problem.title, spreads.get(problem.name))
 
 
 def lacks_unit(problem: Variant) -> bool:
@@ -293,6 +314,34 @@ def add_rounds_to_target(run: Run, groups: list[Group], target: float) -> list[G
     for group in groups:
         column = [first[cell][0] for cell in group.good["cell"]]
         columns = Columns(group.good.assign(rounds_to_target=column))
+        result.append(replace(group, columns=columns, rows=np.arange(group.n)))
+    return result
+
+
+def take_round(run: Run, groups: list[Group], t: int) -> list[Group]:
+    """The groups as they were after a round: what rounds hold in place of what cells hold in the
+    end.
+
+    Raises:
+        Misuse: a cell whose round t was not recorded.
+    """
+    names = ["cell", "t", *METRICS]
+    cells = [cell for group in groups for cell in group.good["cell"]]
+    parts = [
+        part.filter(pc.field("t") == t).to_pandas()
+        for task, ids in run.played.by_task(cells).items()
+        for part in task.rounds(names, ids)
+    ]
+    frame = pd.concat([pd.DataFrame(columns=names), *parts]).set_index("cell").drop(columns="t")
+    if absent := sum(cell not in frame.index for cell in cells):
+        raise Misuse(
+            f"round {t:,} of {count_noun(absent, 'cell')} was not recorded; give a round that all "
+            "have (cbobench.load_rounds lists them), or none for the last"
+        )
+    result = []
+    for group in groups:
+        values = frame.loc[[*group.good["cell"]]].set_index(group.good.index)
+        columns = Columns(group.good.assign(**values))
         result.append(replace(group, columns=columns, rows=np.arange(group.n)))
     return result
 

@@ -31,6 +31,7 @@ from cbobench.report.quantities import (
     rounds_to_target,
     select_headline,
     select_metrics,
+    take_round,
 )
 from cbobench.report.setups import describe_setups
 from cbobench.words import join_words, list_names
@@ -46,6 +47,7 @@ class Selection:
         metric: what readers call the quantities to show; the headline by default.
         horizon: T, "all", or None for the latest of each problem.
         target: of simple regret, whose rounds are one quantity more.
+        after: the round that is shown of longer plays; None for the last.
     """
 
     run: Run
@@ -53,6 +55,7 @@ class Selection:
     metric: str | Iterable[str] | None = None
     horizon: int | str | None = None
     target: float | None = None
+    after: int | None = None
 
     @classmethod
     def of(cls, run: RunLike, only: str | None = None, **choices: Any) -> Selection:
@@ -88,7 +91,10 @@ class Selection:
     @cached_property
     def groups(self) -> list[Group]:
         """The groups of the horizon that is shown."""
-        return select_horizon(self.part, self.every_group, self.horizon)
+        groups = select_horizon(self.part, self.every_group, self.horizon)
+        if self.after is None:
+            return groups
+        return take_round(self.run, groups, self.after)
 
     @cached_property
     def arenas(self) -> dict[Arena, list[Group]]:

@@ -14,6 +14,12 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def is_floor(value: Any) -> bool:
+    """Return whether a value can be a floor of differences: a finite number from 0."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value < float("inf")
+
+
 def parse_whole(name: str, value: Any, least: int, most: int, location: str = "") -> int:
     """Return a whole number; raise `Misuse` for anything else, or one out of its range."""
     if not is_whole(value) or not least <= value <= most:

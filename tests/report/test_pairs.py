@@ -15,7 +15,6 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.stats.intervals import interval
-from cbobench.stats.paired_tests import signed_rank
 from tests.report.made import asked_again, make
 
 N = 20
@@ -64,41 +63,12 @@ def test_differences_by_hand(run):
     np.testing.assert_allclose(frame["p_holm"], holm_by_hand(list(frame["p"])), rtol=1e-12)
 
 
-def test_a_row_over_all_problems_leads(tmp_path, run):
-    """With problems as strata: on P and Q the rival is worse, on R better; of two T of a problem
-    the latest counts.
-    """
-    near = A + RNG.normal(0.2, 1, N)
-    values = {"P": {"A": A, "B": B}, "Q": {"A": A, "B": near}, "R": {"A": B, "B": A, "C": A}}
-    folder = make_run(tmp_path / "three", values)
-    compared = cbobench.compare(folder, metric=["regret", "V+"], against="A")
-    lead = compared.frame.iloc[0]
-    assert (lead["p"], lead["effect"]) == signed_rank(A - B, A - near, B - A)
-    assert (lead["problem_label"], lead["n"], lead["better_on"], lead["worse_on"]) == (
-        "all problems",
-        3 * N,
-        1,
-        2,
-    )
-    assert lead["p_holm"] == lead["p"], "each metric is a family, and C has one problem"
-    assert "better on 1, worse on 2" in str(compared)
-    longer = asked_again(
-        tmp_path / "longer",
-        partial(make_run, tmp_path / "longer", values),
-        200,
-        [partial(make_run, tmp_path / "longer", values | {"R": values["P"]}, horizon=200)],
-    )
-    failed = make_run(tmp_path / "failed", values, failed={("R", "B"): range(N)})
-    lead = cbobench.compare(failed, metric="regret", against="A").frame.iloc[0]
-    assert (lead["n"], lead["expected"]) == (2 * N, 3 * N), "nothing is known of R"
-    for options in ({}, {"horizon": "all"}):
-        frame = cbobench.compare(longer, metric="regret", against="A", **options).frame
-        assert frame["worse_on"][0] == 3
-    for alone in (
-        cbobench.compare(run, metric="regret", against="A"),
-        cbobench.compare(folder, best=True),
-    ):
-        assert "all problems" not in str(alone)
+def test_over_all_problems_there_is_another_table(tmp_path, run):
+    values = {"P": {"A": A, "B": B}, "Q": {"A": A, "B": B}}
+    said = "one against one over all problems: --floor F"
+    assert said in str(cbobench.compare(make_run(tmp_path / "two", values), against="A"))
+    assert said not in str(cbobench.compare(tmp_path / "two", best=True))
+    assert said not in str(cbobench.compare(run, against="A")), "of one problem"
 
 
 def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
@@ -112,7 +82,6 @@ def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
     several = cbobench.compare(folder, metric="regret", against=["A", "B"])
     frame = several.frame.set_index(["problem_label", "algorithm_label"])
     assert frame["against_label"].to_dict() == {
-        ("all problems", "C"): "A or B",
         ("P", "B"): "A",
         ("P", "C"): "A",
         ("Q", "A"): "B",
@@ -151,7 +120,7 @@ def test_a_seed_that_never_got_there_has_lost_and_two_are_tied(tmp_path):
     compared = cbobench.compare(
         make(tmp_path / "run", cells, seeds=range(N)), metric="r", against="B"
     )
-    _, (_, row), (_, tie) = compared.frame.iterrows()
+    (_, row), (_, tie) = compared.frame.iterrows()
     assert (row["n"], row["defined"], row["wins"], row["losses"]) == (20, 5, 5, 15)
     assert (row["mean"], row["median"], row["median_high"]) == (-1.0, np.inf, np.inf), (
         "the mean is of the five"

@@ -17,7 +17,7 @@ from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.setups import compare_setups, describe_arithmetic, describe_horizons
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.paired import MEDIANS, format_p, pair_difference, pool_problems
+from cbobench.report.tables.paired import ALL, MEDIANS, format_p, pair_difference
 from cbobench.report.tables.table import (
     TextTable,
     describe_median_interval,
@@ -25,7 +25,7 @@ from cbobench.report.tables.table import (
     format_interval,
     format_number,
 )
-from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm
+from cbobench.stats.paired_tests import SIGNIFICANT, choose_family, count_needed, holm, signed_rank
 from cbobench.words import count_noun
 
 CHANGED = ("better", "worse", "newly failing", "fixed", "missing")
@@ -33,6 +33,7 @@ COLUMNS = (
     *("problem", "algorithm", "T", "metric", "verdict", "n"),
     *("before", "after", "median difference", "p (Holm)", "w/t/l"),
 )
+SUMMED = ["n", "expected", "wins", "ties", "losses"]
 COUNTS = ("horizon", "n", "expected", "defined", "wins", "ties", "losses")
 NOTE = (
     "after - before, paired by seed: median [{around}]; n: seeds that both have; better and "
@@ -207,6 +208,40 @@ def judge_rows(rows: list[dict[str, Any]], factor: float) -> list[dict[str, Any]
     _give_verdicts([row for row in rows if "p" in row], factor)
     for row in rows:
         row.pop("apart", None)
+    return rows
+
+
+def pool_problems(tests: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row per algorithm and metric that has rows of several problems, with the test whose strata
+    these are (see `signed_rank`), and `parts`, the rows behind it.
+
+    Args:
+        tests: rows with `apart` (see `pair_difference`); may be none.
+    """
+    rows = []
+    for (algorithm, metric), parts in (
+        tests.groupby(["algorithm", "metric"], sort=False) if len(tests) else ()
+    ):
+        # Two horizons of one play are no two problems: the longer one counts.
+        longest = parts.groupby("problem", sort=False)["horizon"].transform("max")
+        parts = parts[parts["horizon"] == longest]
+        if len(parts) < 2:
+            continue
+        p, effect = signed_rank(*parts["apart"])
+        horizons = parts["horizon"].unique()
+        row: dict[str, Any] = {
+            "problem": None,
+            "problem_label": ALL,
+            "algorithm": algorithm,
+            "metric": metric,
+            "horizon": horizons[0] if len(horizons) == 1 else None,
+            "algorithm_label": parts["algorithm_label"].iloc[0],
+            "parts": parts.to_dict("records"),
+            "p": p,
+            "effect": effect,
+            **parts[SUMMED].sum(),
+        }
+        rows.append(row)
     return rows
 
 

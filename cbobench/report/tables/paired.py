@@ -44,13 +44,11 @@ from cbobench.stats.paired_tests import (
     find_beaten,
     find_winner,
     holm,
-    signed_rank,
 )
 from cbobench.words import count_noun, list_names
 
 ALL = "all problems"
 MEDIANS = ("median", "median_low", "median_high")
-SUMMED = ("n", "expected", "wins", "ties", "losses")
 NUMBERS = {
     "n": 0,
     "median difference": 0,
@@ -60,10 +58,7 @@ NUMBERS = {
     "w/t/l": 1,
 }
 """Columns of numbers, and in what order they are taken as long as they fit."""
-POOLED = (
-    f"{ALL}: ranks of each problem's differences, summed; Holm over these rows of a metric; better "
-    "on: problems with an effect above 0"
-)
+OVER_ALL = "one against one over all problems: --floor F, below which a difference is a tie"
 NO_WINNER = "no method is significantly better than all others"
 
 PAIRED = (
@@ -93,16 +88,15 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     left, right = -quantity.sign * place_lost(worse)
     better = quantity.better or "lower"
     statistics = asdict(difference(left, right, better))
+    # A lost seed is infinitely far: the distance within the values would make the median look
+    # finite, and might be below a floor.
+    far = np.where(is_lost, np.sign(left - right) * UNREACHED, left - right)
     if is_lost.any():
         reached = asdict(difference(left[~is_lost], right[~is_lost], better))
         statistics |= {name: reached[name] for name in ("mean", "mean_low", "mean_high")}
-        # A lost seed is infinitely far: the distance within the values would make the median look
-        # finite.
-        far = np.where(is_lost, np.sign(left - right) * UNREACHED, left - right)
         ends = restore_infinite(np.array([np.median(far), *interval(far, "median")]))
         statistics |= dict(zip(MEDIANS, ends.tolist(), strict=True))
-    apart = quantity.sign * (left - right)
-    return statistics | {"defined": int((~is_lost).sum()), "apart": apart}
+    return statistics | {"defined": int((~is_lost).sum()), "apart": quantity.sign * far}
 
 
 def find_best(groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]) -> Group | None:
@@ -277,20 +271,12 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
         raise Misuse(
             f"{selection.run} holds no two algorithms with values on one problem: nothing to pair"
         )
-    pooled = pd.DataFrame() if titles is None else _pool_rows(frame)
     frame = frame.drop(columns="apart")
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
     lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family)]
-    undecidable = _describe_undecidable(frame)
-    if pooled.empty:
-        lines.append(undecidable)
-    else:
-        if undecidable:
-            lines.append(f"problem by problem {undecidable}")
-        lines.append(POOLED)
-        columns = [*frame, "better_on", "worse_on"]
-        frame = pd.concat([pooled, frame], ignore_index=True)[columns]
-        frame = frame.astype(dict.fromkeys(("horizon", "better_on", "worse_on"), "Int64"))
+    lines.append(_describe_undecidable(frame))
+    if titles is not None and frame["problem"].nunique() > 1:
+        lines.append(OVER_ALL)
     table = render_differences(frame, selection, "\n".join(filter(None, lines)))
     table = table.with_note(collect_notes(selection, compared))
     return Comparison(frame, table, unplayable=selection.unplayable)
@@ -348,14 +334,10 @@ def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd
             }
             rows.append(row | pair_difference(group, reference, quantity))
     if rows:
-        return adjust(pd.DataFrame(rows))
+        tests = pd.DataFrame(rows)
+        families = tests.groupby(_name_family(tests), sort=False, dropna=False)["p"]
+        return tests.assign(p_holm=families.transform(lambda p: holm(p.to_numpy())))
     return pd.DataFrame()
-
-
-def adjust(tests: pd.DataFrame) -> pd.DataFrame:
-    """Tests with `p_holm`, adjusted within each family."""
-    families = tests.groupby(_name_family(tests), sort=False, dropna=False)["p"]
-    return tests.assign(p_holm=families.transform(lambda p: holm(p.to_numpy())))
 
 
 def _name_family(frame: pd.DataFrame) -> list[str]:
@@ -366,60 +348,6 @@ def _name_family(frame: pd.DataFrame) -> list[str]:
     if several:
         return ["metric", "horizon"]
     return ["metric"]
-
-
-def pool_problems(tests: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row per algorithm and metric that has rows of several problems, with the test whose strata
-    these are (see `signed_rank`), and `parts`, the rows behind it.
-
-    Args:
-        tests: rows with `apart` (see `pair_difference`); may be none.
-    """
-    rows = []
-    for (algorithm, metric), parts in (
-        tests.groupby(["algorithm", "metric"], sort=False) if len(tests) else ()
-    ):
-        # Two horizons of one play are no two problems: the longer one counts.
-        longest = parts.groupby("problem", sort=False)["horizon"].transform("max")
-        parts = parts[parts["horizon"] == longest]
-        if len(parts) < 2:
-            continue
-        p, effect = signed_rank(*parts["apart"])
-        horizons = parts["horizon"].unique()
-        row: dict[str, Any] = {
-            "problem": None,
-            "problem_label": ALL,
-            "algorithm": algorithm,
-            "metric": metric,
-            "horizon": horizons[0] if len(horizons) == 1 else None,
-            "algorithm_label": parts["algorithm_label"].iloc[0],
-            "parts": parts.to_dict("records"),
-            "p": p,
-            "effect": effect,
-            **parts[[*SUMMED]].sum(),
-        }
-        rows.append(row)
-    return rows
-
-
-def _pool_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `differences` over all problems; those of a metric are a family of tests. One of
-    several references has rows only where it is not the best of them, and no such row.
-    """
-    is_rival = ~frame["algorithm"].isin(frame["against"])
-    rows = pool_problems(frame[is_rival & (frame["n"] > 0)])
-    for row in rows:
-        parts = pd.DataFrame(row.pop("parts"))
-        # Problems without a common seed count, too.
-        rival = (frame["algorithm"] == row["algorithm"]) & (frame["metric"] == row["metric"])
-        row["expected"] = frame[rival].drop_duplicates("problem")["expected"].sum()
-        row["defined"] = parts["defined"].sum()
-        row["against_label"] = " or ".join(parts["against_label"].unique())
-        row["better_on"] = (parts["effect"] > 0).sum()
-        row["worse_on"] = (parts["effect"] < 0).sum()
-    if rows:
-        return adjust(pd.DataFrame(rows))
-    return pd.DataFrame()
 
 
 def describe_need(
@@ -475,7 +403,7 @@ def render_differences(frame: pd.DataFrame, selection: Selection, note: str) -> 
     for row in frame.to_dict("records"):
         cells = {
             "problem": row["problem_label"],
-            "T": "–" if pd.isna(row["horizon"]) else f"{row['horizon']}",
+            "T": f"{row['horizon']}",
             "metric": quantities[row["metric"]].symbol,
             "algorithm": row["algorithm_label"],
             "against": row["against_label"],
@@ -508,8 +436,6 @@ def _format_difference(row: Mapping[Any, Any]) -> str:
     text = format_interval(*(row[name] for name in MEDIANS))
     if row["defined"] < row["n"]:
         text += f" {row['defined']}/{row['n']}"
-    if pd.isna(row["problem"]):
-        text = f"better on {row['better_on']}, worse on {row['worse_on']}"
     if row["p_holm"] < SIGNIFICANT:
         return Marked(text)
     return text

@@ -1,0 +1,149 @@
+"""One against one over all problems: floors, infeasible seeds, rounds, and who is better."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cbobench
+from cbobench.cli import main
+from cbobench.errors import Misuse
+from cbobench.report.tables.duels import judge
+from cbobench.stats.paired_tests import holm, signed_rank
+from tests.report.made import make
+
+N = 10
+RNG = np.random.default_rng(5)
+NEAR = RNG.uniform(2e-3, 9e-3, N)
+NEVER = np.full(N, np.nan)
+
+
+def make_run(folder, values, **options):
+    cells = {
+        (problem, method): {"simple_regret": column, "regret": column}
+        for problem, columns in values.items()
+        for method, column in columns.items()
+    }
+    return make(folder, cells, seeds=range(N), **options)
+
+
+def row_of(compared, rival, floor, problem="all problems"):
+    frame = compared.frame
+    is_asked = (frame["against_label"] == rival) & (frame["problem_label"] == problem)
+    (row,) = frame[is_asked & (frame["floor"] == floor)].to_dict("records")
+    return row
+
+
+def sides(row):
+    return row["won"], row["tied"], row["lost"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A is better than B by more than 1e-3 and less than 1e-2 on P and Q, worse by 1 on R; C finds
+    nothing feasible on Q, and neither does A on S.
+    """
+    values = {
+        "P": {"A": 1 - NEAR, "B": np.ones(N), "C": np.full(N, 2.0)},
+        "Q": {"A": 1 - NEAR, "B": np.ones(N), "C": NEVER},
+        "R": {"A": np.full(N, 2.0), "B": np.ones(N), "C": np.full(N, 2.0)},
+        "S": {"A": NEVER, "B": np.ones(N), "C": NEVER},
+    }
+    return make_run(tmp_path_factory.mktemp("duels") / "run", values)
+
+
+def test_a_floor_makes_ties_of_wins_and_of_losses_alike(run):
+    compared = cbobench.compare(run, against="A", metric="r", floor=[1e-3, 1e-2])
+    assert sides(row_of(compared, "B", 1e-3)) == (2, 0, 2)
+    assert sides(row_of(compared, "B", 1e-2)) == (0, 2, 2)
+    mirrored = cbobench.compare(run, against="B", metric="r", floor=[1e-3, 1e-2])
+    for floor in (1e-3, 1e-2):
+        one, other = row_of(compared, "B", floor), row_of(mirrored, "A", floor)
+        assert sides(one) == sides(other)[::-1]
+        assert (one["p"], one["effect"]) == (other["p"], -other["effect"])
+
+
+def test_infeasible_is_worse_than_any_number_and_two_such_are_tied(run):
+    compared = cbobench.compare(run, against="A", metric="r", floor=1e3)
+    assert sides(row_of(compared, "C", 1e3)) == (1, 3, 0), "won on Q, however large the floor"
+    assert sides(row_of(compared, "B", 1e3)) == (0, 3, 1), "lost on S"
+
+
+def test_p_is_of_all_seeds_with_problems_as_strata_and_holm_over_the_rivals(run):
+    compared = cbobench.compare(run, against="A", metric="r", floor=1e-3)
+    far = np.full(N, 1e60)
+    tests = {
+        "B": signed_rank(NEAR, NEAR, -np.ones(N), -far),
+        "C": signed_rank(1 + NEAR, far, np.zeros(N), np.zeros(N)),
+    }
+    rows = {rival: row_of(compared, rival, 1e-3) for rival in tests}
+    assert [row["p"] for row in rows.values()] == [p for p, _ in tests.values()]
+    expected = holm([p for p, _ in tests.values()])
+    assert [row["p_holm"] for row in rows.values()] == expected.tolist()
+    assert rows["C"]["effect"] == tests["C"][1] > 0
+    text = str(compared)
+    assert "2/2/0 <0.001+" in text, "A is better than C"
+    assert "2/0/2 1.000\n" in text, "nothing is known of A and B"
+    assert "0/2/2 <0.001-" in str(cbobench.compare(run, against="C", metric="r", floor=0))
+
+
+def test_a_difference_at_the_floor_counts_and_one_below_is_a_tie():
+    assert sides(judge([np.full(4, 0.5)], 0.5)) == (1, 0, 0)
+    assert sides(judge([np.full(4, -0.5)], 0.5)) == (0, 0, 1)
+    assert sides(judge([np.full(4, 0.4999)], 0.5)) == (0, 1, 0)
+    assert judge([np.full(4, 0.4999)], 0.5)["p"] == 1.0
+    assert sides(judge([np.zeros(4)], 0.0)) == (0, 1, 0), "equal is a tie without a floor, too"
+
+
+def test_rounds_of_longer_plays_are_looked_at(tmp_path):
+    """A leads after round 20, B in the end."""
+    t = np.arange(10, 101, 10)
+    early, late = np.ones((N, 10)), np.ones((N, 10))
+    early[:, 1:] = 0.5
+    late[:, 9] = 0.1
+    rounds = {
+        ("P", name): {"t": t, "simple_regret": curve} for name, curve in (("A", early), ("B", late))
+    }
+    values = {"P": {"A": early[:, -1], "B": late[:, -1]}}
+    folder = make_run(tmp_path / "run", values, rounds=rounds)
+    compared = cbobench.compare(folder, against="A", metric="r", floor=0, rounds=[10, 20, 100])
+    assert [sides(row) for row in compared.frame.to_dict("records")] == [
+        (0, 1, 0),
+        (1, 0, 0),
+        (0, 0, 1),
+    ]
+    assert "t = 20, floor 0" in str(compared)
+    assert sides(cbobench.compare(folder, against="A", metric="r", floor=0).frame.iloc[0]) == (
+        0,
+        0,
+        1,
+    )
+    with pytest.raises(Misuse, match="round 15 of 20 cells was not recorded; give a round that"):
+        cbobench.compare(folder, against="A", metric="r", rounds=15)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"floor": 0.1}, "of one method against each other one; name it"),
+        ({"floor": 0.1, "against": ["A", "B"]}, "of one method against each other one"),
+        ({"floor": -1.0, "against": "A"}, "floor is -1.0; allowed: numbers from 0"),
+        ({"floor": [0.1, float("nan")], "against": "A"}, "allowed: numbers from 0"),
+        ({"floor": 0.1, "against": "A", "metric": ["r", "R"]}, "by one metric; give r alone"),
+        ({"floor": 0.1, "against": "nobody"}, "unknown algorithm 'nobody'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_line(run, options, why):
+    with pytest.raises(Misuse, match=why) as refused:
+        cbobench.compare(run, **options)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_command_prints_a_row_per_rival(run, capsys):
+    assert main(["compare", str(run), "--against", "A", "--floor", "1e-2", "1e-3"]) == 0
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()[3:5]] == ["B", "C"]
+    assert "floor 0.01" in out
+    for style, mark in (("latex", r"\begin{tabular}"), ("csv", "p_holm"), ("json", '"won": 2')):
+        assert main(["compare", str(run), "--against", "A", "--floor", "0", "--format", style]) == 0
+        assert mark in capsys.readouterr().out
