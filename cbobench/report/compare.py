@@ -172,9 +172,12 @@ def compare(options: CompareOptions) -> Comparison:
         raise Misuse(
             f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
         )
-    if options.against is not None and (options.rounds is not None or options.floors):
-        floors = options.floors or [0.0]
-        return duel(selection, options.names[0], floors, options.moments)
+    floors = options.floors
+    stated = selection.run.record.floor
+    if options.floor is None and len(options.names) == 1 and stated is not None:
+        floors = [stated]
+    if floors or options.rounds is not None:
+        return duel(selection, options.names[0], floors or [0.0], options.moments)
     if options.best or options.against is not None:
         return compare_pairs(selection, options.against)
     if options.ranks:

@@ -29,6 +29,7 @@ from cbobench.suite.cells import Cell, Cells, Grid, PairCells, Suite, locate
 from cbobench.suite.cells import Pair as Pair
 from cbobench.suite.cells import as_numbers as as_numbers
 from cbobench.suite.cells import as_words as as_words
+from cbobench.suite.values import is_floor
 from cbobench.suite.variants import DIGEST, INITIAL, content_digest, difference
 from cbobench.suite.variants import Variant as Variant
 from cbobench.suite.variants import short as short
@@ -51,6 +52,8 @@ class Manifest:
         keep: number of recorded rounds, None for all.
         grids: what was asked for, latest last; a grid contained in a later one is dropped.
         invocations: provenance of each call.
+        floor: below which differences count as ties, as the suite said before the first play; None
+            where it said nothing.
         leftovers: a line on what earlier suites of the folder named, where that is left out.
     """
 
@@ -59,6 +62,7 @@ class Manifest:
     keep: int | None
     grids: tuple[Grid, ...]
     invocations: tuple[dict[str, Any], ...]
+    floor: float | None = None
     leftovers: tuple[str, ...] = ()
 
     @classmethod
@@ -97,6 +101,7 @@ class Manifest:
                 keep=content["keep"],
                 grids=tuple(Grid.from_json(g) for g in content["grids"]),
                 invocations=tuple(content["invocations"]),
+                floor=content.get("floor"),
             )
 
             # None stands for all rounds, and is as good as a number of them.
@@ -106,6 +111,7 @@ class Manifest:
                 ("about", isinstance(manifest.about, str)),
                 ("keep", type(keep) is int and keep > 0),
                 ("grids", manifest.grids),
+                ("floor", manifest.floor is None or is_floor(manifest.floor)),
                 ("invocations", all(isinstance(call, dict) for call in manifest.invocations)),
             ):
                 if not is_valid:
@@ -129,6 +135,8 @@ class Manifest:
             "grids": [grid.to_json() for grid in self.grids],
             "invocations": list(self.invocations),
         }
+        if self.floor is not None:
+            content["floor"] = self.floor
         return content | {DIGEST: content_digest(content)}
 
     def write(self, folder: RunFolder) -> None:
@@ -141,7 +149,7 @@ class Manifest:
         """Return this manifest with another call.
 
         Raises:
-            Misuse: the call is of another suite, or records other rounds.
+            Misuse: the call is of another suite, records other rounds, or says another floor.
         """
         if self.suite != suite.name:
             raise Misuse(
@@ -152,6 +160,12 @@ class Manifest:
             raise Misuse(
                 f"{location} records {recorded}, the suite now asks otherwise; restore `record:` "
                 "or give another --out"
+            )
+        if self.floor != suite.floor:
+            raise Misuse(
+                f"{location} was begun with the floor {show(self.floor)}, the suite now says "
+                f"{show(suite.floor)}; a floor stands before the play: restore `floor:` or give "
+                "another --out"
             )
         self._refuse_namesakes(new, location)
         return self.append_call(new, suite.about, invocation)

@@ -327,6 +327,7 @@ class Suite:
         problems: the prepared problems by title.
         timeout: seconds per cell, None if the suite sets none.
         demands: what a task needs, by the algorithm's title, if that is more than a CPU.
+        floor: below which differences count as ties, None where nothing is said.
     """
 
     name: str
@@ -336,3 +337,4 @@ class Suite:
     problems: dict[str, Problem]
     timeout: float | None = None
     demands: Mapping[str, Demand] = field(default_factory=dict)
+    floor: float | None = None

@@ -85,6 +85,7 @@ def prepare(text: SuiteText, site: Site) -> Suite:
         grid=grid,
         problems=by_title,
         timeout=text.timeout,
+        floor=text.floor,
         demands={variant.title: demand for variant, demand in text.algorithms if demand != ONE},
     )
 

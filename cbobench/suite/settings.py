@@ -39,6 +39,7 @@ KEYS = (
         "record",
         "timeout",
         "skip",
+        "floor",
         "initial",
         "parallel",
     ),

@@ -38,7 +38,7 @@ from cbobench.suite.settings import (
     parse_parallel,
     parse_resources,
 )
-from cbobench.suite.values import is_whole, parse_whole
+from cbobench.suite.values import is_floor, is_whole, parse_whole
 from cbobench.suite.variants import Variant, short
 from cbobench.suite.yamlio import (
     MAX_CELLS,
@@ -272,6 +272,7 @@ class SuiteText:
         horizon, seeds: of every cell.
         keep: rounds that are recorded, None for all.
         timeout, skips: seconds per cell, whether pairs may be unplayable.
+        floor: below which differences count as ties, None where nothing is said.
         initial: the initial design (see `parse_initial`).
         algorithms: with what a task of each needs.
         problems: by entry, those that are built and not prepared; their variants have no identity
@@ -290,6 +291,7 @@ class SuiteText:
     keep: int | None
     timeout: float | None
     skips: bool
+    floor: float | None
     initial: dict[str, Any]
     algorithms: list[tuple[Variant, Demand]]
     problems: list[tuple[Entry, list[tuple[Problem, Variant]]]]
@@ -335,6 +337,7 @@ def read_suite(call: Call) -> SuiteText:
     keep = _parse_keep(content.get("record", {"rounds": DEFAULT_KEEP}), place("record"))
     timeout = _parse_timeout(content.get("timeout"), place("timeout"))
     skips = _parse_skip(content.get("skip"), place("skip"))
+    floor = _parse_floor(content.get("floor"), place("floor"))
     name = _parse_name(content["suite"], place("suite"))
     about = _parse_about(content.get("about"), place("about"))
 
@@ -388,6 +391,7 @@ def read_suite(call: Call) -> SuiteText:
         keep=keep,
         timeout=timeout,
         skips=skips,
+        floor=floor,
         initial=initial,
         algorithms=algorithms,
         problems=problems,
@@ -520,6 +524,15 @@ def _parse_skip(value: Any, location: str) -> bool:
     if value not in (None, "unplayable"):
         raise wrong_value("skip", value, "unplayable", location)
     return value is not None
+
+
+def _parse_floor(value: Any, location: str) -> float | None:
+    if value is None:
+        return None
+    if not is_floor(value):
+        allowed = "a number from 0, below which differences of regret are ties, such as 1e-4"
+        raise wrong_value("floor", value, allowed, location)
+    return float(value)
 
 
 def _parse_name(name: Any, location: str) -> str:

@@ -127,7 +127,12 @@ def _record_call(suite: Suite, folder: RunFolder, has_record: bool) -> tuple[Man
     begun = invocation(list(suite.grid.command))
     notes = []
     record = Manifest(
-        suite=suite.name, about=suite.about, keep=suite.keep, grids=(grid,), invocations=(begun,)
+        suite=suite.name,
+        about=suite.about,
+        keep=suite.keep,
+        grids=(grid,),
+        invocations=(begun,),
+        floor=suite.floor,
     )
     if has_record:
         record = Manifest.read(folder).add_call(grid, suite, begun, str(folder))

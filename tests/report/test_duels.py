@@ -147,3 +147,41 @@ def test_the_command_prints_a_row_per_rival(run, capsys):
     for style, mark in (("latex", r"\begin{tabular}"), ("csv", "p_holm"), ("json", '"won": 2')):
         assert main(["compare", str(run), "--against", "A", "--floor", "0", "--format", style]) == 0
         assert mark in capsys.readouterr().out
+
+
+def play(folder, floor, out="run"):
+    suite = {
+        "suite": "s",
+        "horizon": 3,
+        "seeds": 2,
+        "problems": [{"gardner-1": {"noise_f": 0.0, "noise_g": 0.0}}],
+        "algorithms": ["random", "sobol"],
+    }
+    suite |= {} if floor is None else {"floor": floor}
+    return cbobench.run(suite, out=folder / out, cpus=0).folder
+
+
+def test_the_floor_of_a_suite_stands_before_the_play(tmp_path):
+    """It is what `against` takes, stays with what is exported, and no later call changes it."""
+    run = play(tmp_path, 0.5)
+    bundle = cbobench.export(run, tmp_path / "run.zip").file
+    for source in (run, bundle, [run, bundle]):
+        compared = cbobench.compare(source, against="random")
+        assert {*compared.frame["floor"]} == {0.5}
+    assert {*cbobench.compare(run, against="random", floor=0).frame["floor"]} == {0.0}
+    play(tmp_path, 0.5)
+    for other in (0.1, None):
+        with pytest.raises(Misuse, match="begun with the floor 0.5, the suite now says") as refused:
+            play(tmp_path, other)
+        assert "\n" not in str(refused.value)
+    without = play(tmp_path, None, "without")
+    assert "floor" not in cbobench.compare(without, against="random", metric="r").frame
+    both = cbobench.compare([run, without], against="random", metric="r")
+    assert "floor" not in both.frame, "one of them says none"
+
+
+@pytest.mark.parametrize("floor", ["tiny", -1, True, float("inf"), [0.1]])
+def test_a_floor_of_a_suite_is_a_number_from_0(tmp_path, floor):
+    with pytest.raises(Misuse, match="floor is .*; allowed: a number from 0, below which") as said:
+        play(tmp_path, floor)
+    assert "\n" not in str(said.value)
