@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from cbobench.cli.arguments import tell
@@ -72,11 +73,14 @@ def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
 
 def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench figures`."""
+    from cbobench.report.field import count_asked, find_own, open_beside
     from cbobench.report.figures.figures import (
+        MOST,
         DrawOptions,
         describe_files,
         draw_all,
         problems_played,
+        rank_titles,
     )
     from cbobench.report.figures.style import size_of
     from cbobench.report.load import Run
@@ -100,13 +104,24 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
         highlight=options.highlight,
         bands=options.bands,
     )
+    metrics = options.metric
+    if options.field is not None:
+        metrics = metrics or ["simple_regret"]
+        part = open_beside(part, options.field, options.published)
+        own = part.titles("algorithm", find_own(finished, None))
+        rivals = [title for title in part.record.labels("algorithms") if title not in own]
+        look = replace(
+            look, highlight=options.highlight or [*own, *rank_titles(part, rivals)[: MOST - 1]]
+        )
+        if said := count_asked(finished, options.field):
+            tell(said)
     found = []
     for figure, paths in draw_all(
         part,
         options.out or place,
         options.recipe,
         kind=options.kind,
-        metrics=options.metric,
+        metrics=metrics,
         options=look,
     ):
         found.append(bool(paths))

@@ -5,17 +5,18 @@ runs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
 
-from cbobench.errors import Misuse, show, words_of
+from cbobench.errors import Misuse, show
 from cbobench.params import accept_fields
+from cbobench.report.field import count_asked, find_own, open_beside
 from cbobench.report.figures.profiles import profile_algorithms
 from cbobench.report.load import RunLike, list_values, open_run
 from cbobench.report.quantities import quantities
 from cbobench.report.selection import Selection
 from cbobench.report.tables.changes import compare_runs
-from cbobench.report.tables.duels import duel
+from cbobench.report.tables.duels import FLOORS, duel, shorten
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import compare_pairs
 from cbobench.report.tables.ranks import rank_algorithms
@@ -42,11 +43,16 @@ class CompareOptions:
             reached.
         best: paired differences to the best algorithm of each problem, instead of the results of
             every algorithm.
-        against: the same to this algorithm, or to the best of these on each problem.
+        against: the same to this algorithm.
         floor: `against` one method, a row for each other one: on how many problems that method
             wins, ties and loses, where smaller differences are ties (in spreads of f where these
             are known); one floor, or several side by side. By default the suite's, if it has one.
         rounds: the same after these rounds of longer plays; by default after the last.
+        field: the run's method beside a group of the published field, such as "low" (see
+            `report.field.GROUPS`), as with a floor; by several floors unless one is given.
+            `against` names the method where the run has several; `all`: differences problem by
+            problem in place of that.
+        published: where the bundles of the field lie; by default in the clone that this is.
         ranks: average ranks over problems by the median, and which no method is significantly
             better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a
@@ -64,9 +70,11 @@ class CompareOptions:
     horizon: int | str | None = None
     target: float | None = None
     best: bool = False
-    against: str | Iterable[str] | None = None
+    against: str | None = None
     floor: float | Iterable[float] | None = None
     rounds: int | Iterable[int] | None = None
+    field: str | None = None
+    published: str | Path | None = None
     ranks: bool = False
     profile: bool = False
     means: bool = False
@@ -75,7 +83,8 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         kind = " and ".join(self.kinds)
-        over_problems = self.ranks or self.profile
+        has_duels = self.floor is not None or self.rounds is not None
+        over_problems = self.ranks or self.profile or has_duels or self.field
         one_run = self.other is None
         for is_refused, why in (
             (len(self.kinds) > 1, f"{kind} are different tables; ask for one of them"),
@@ -84,17 +93,18 @@ class CompareOptions:
                 f"means are in the table of results; leave them out with {kind}",
             ),
             (
-                self.all and (kind or self.metric),
+                self.all and self.field is None and (kind or self.metric),
                 "all shows every quantity in the table of results; leave it out with "
                 f"{kind or 'metric'}",
             ),
             (
-                (self.floor is not None or self.rounds is not None) and len(self.names) != 1,
+                has_duels and self.against is None and self.field is None,
                 "a floor, and rounds, are of one method against each other one; name it with "
                 "against",
             ),
             (
-                not all(is_floor(value) for value in self.floors),
+                self.floor is not None
+                and not all(map(is_floor, list_values(self.floor) or [None])),
                 f"floor is {show(self.floor)}; allowed: numbers from 0, differences that count as "
                 "none, such as 1e-4",
             ),
@@ -108,8 +118,8 @@ class CompareOptions:
             ),
             (
                 over_problems and self.horizon == "all",
-                "ranks and profiles are of one horizon: one play to two is no two problems; give "
-                "one of them",
+                "ranks, profiles and floors are of one horizon: one play to two is no two "
+                "problems; give one of them",
             ),
             (
                 self.profile and (self.metric or self.target is not None),
@@ -120,29 +130,32 @@ class CompareOptions:
             if is_refused:
                 raise Misuse(why)
 
-    @property
-    def names(self) -> list[str]:
-        """The methods that others are compared with."""
-        return [] if self.against is None else words_of("against", self.against)
-
-    @property
-    def floors(self) -> list[Any]:
-        """The floors that are asked for."""
-        return [] if self.floor is None else list_values(self.floor)
-
-    @property
-    def moments(self) -> list[int | None]:
-        """The rounds that are looked at; None is the last."""
-        return [None] if self.rounds is None else list_values(self.rounds)
+    def select(self, run: RunLike, metric: str | Iterable[str] | None) -> Selection:
+        """What is compared of a run."""
+        return Selection.of(run, self.only, metric=metric, horizon=self.horizon, target=self.target)
 
     @property
     def kinds(self) -> list[str]:
         """The tables that are asked for in place of the table of results."""
-        kinds = ("best", "against", "ranks", "profile")
+        kinds = ("best", "against" if self.field is None else "field", "ranks", "profile")
         asked = [kind for kind in kinds if getattr(self, kind) not in (None, False)]
         if self.other is None:
             return asked
         return [*asked, "two runs"]
+
+
+def compare_beside(options: CompareOptions, group: str) -> Comparison:
+    """A run's method beside a group of the field: over all problems, or problem by problem."""
+    name = find_own(options.run, options.against)
+    beside = open_beside(options.run, group, options.published)
+    selection = options.select(beside, options.metric)
+    if options.all:
+        compared = compare_pairs(replace(selection, metric=selection.shown[0].name), name)
+    else:
+        floors = FLOORS if options.floor is None else list_values(options.floor)
+        compared = shorten(duel(selection, name, floors, list_values(options.rounds)))
+    said = count_asked(options.run, group)
+    return replace(compared, table=compared.table.with_note([said]))
 
 
 @accept_fields(CompareOptions)
@@ -160,26 +173,20 @@ def compare(options: CompareOptions) -> Comparison:
         >>> cbobench.compare("runs/quickstart", against="random").frame["p_holm"]  # doctest: +SKIP
         >>> assert not cbobench.compare("runs/before", "runs/after").worse  # doctest: +SKIP
     """  # noqa: E501
+    if options.field is not None:
+        return compare_beside(options, options.field)
     metric = [*quantities()] if options.all else options.metric
-    selection = Selection.of(
-        options.run,
-        options.only,
-        metric=metric,
-        horizon=options.horizon,
-        target=options.target,
-    )
+    selection = options.select(options.run, metric)
     if options.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
         raise Misuse(
             f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
         )
-    floors = options.floors
-    stated = selection.run.record.floor
-    if options.floor is None and len(options.names) == 1 and stated is not None:
-        floors = [stated]
-    if floors or options.rounds is not None:
-        return duel(selection, options.names[0], floors or [0.0], options.moments)
-    if options.best or options.against is not None:
-        return compare_pairs(selection, options.against)
+    name = options.against
+    floor = selection.run.record.floor if options.floor is None else options.floor
+    if name is not None and (floor is not None or options.rounds is not None):
+        return duel(selection, name, list_values(floor or 0.0), list_values(options.rounds))
+    if options.best or name is not None:
+        return compare_pairs(selection, name)
     if options.ranks:
         return rank_algorithms(selection)
     if options.profile:

@@ -114,18 +114,17 @@ def is_in_spreads(problem: Variant) -> bool:
 
 
 @lru_cache
-def _read_spreads() -> dict[str, float]:
+def read_spreads() -> dict[str, float]:
     """Spreads of f of shipped problems that are played in their own units, by title or name."""
     path = resources.folder("published") / "spreads.json"
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def find_spread(problem: Variant) -> float | None:
-    """The spread of f in what tables show of a problem; None where it is not known."""
+def find_spread(problem: Variant) -> float:
+    """The spread of f in what tables show of a problem; 1 where it is not known."""
     if is_in_spreads(problem):
         return 1.0
-    spreads = _read_spreads()
-    return spreads.get(problem.title, spreads.get(problem.name))
+    return read_spreads().get(problem.title, read_spreads().get(problem.name, 1.0))
 
 
 def lacks_unit(problem: Variant) -> bool:

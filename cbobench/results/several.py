@@ -107,11 +107,7 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
         short_names = [*names]
     calls = tuple(call for manifest in manifests for call in manifest.invocations)
     suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
-    # A floor is one of them all only where all say it.
-    floors = {manifest.floor for manifest in manifests}
-    floor = manifests[0].floor if len(floors) == 1 else None
-    suite = " + ".join(suites)
-    joined = replace(manifests[0], suite=suite, grids=(), invocations=(), floor=floor)
+    joined = replace(manifests[0], suite=" + ".join(suites), grids=(), invocations=())
 
     # In the order of the runs, so that the first keep their names.
     problems: dict[str, Variant] = {}

@@ -71,29 +71,6 @@ def test_over_all_problems_there_is_another_table(tmp_path, run):
     assert said not in str(cbobench.compare(run, against="A")), "of one problem"
 
 
-def test_against_several_is_against_the_best_of_them_on_each_problem(tmp_path):
-    values = {
-        "P": {"A": A, "B": A + 1, "C": A + 2},
-        "Q": {"A": A + 1, "B": A, "C": A + 2},
-        "R": {"A": A + 9 * (np.arange(N) > 2), "B": A + 1, "C": A + 2},
-    }
-    # On the three seeds that C has, the best of them is another one than on all.
-    folder = make_run(tmp_path / "run", values, failed={("R", "C"): range(3, N)})
-    several = cbobench.compare(folder, metric="regret", against=["A", "B"])
-    frame = several.frame.set_index(["problem_label", "algorithm_label"])
-    assert frame["against_label"].to_dict() == {
-        ("P", "B"): "A",
-        ("P", "C"): "A",
-        ("Q", "A"): "B",
-        ("Q", "C"): "B",
-        ("R", "A"): "B",
-        ("R", "C"): "A",
-    }
-    assert frame.loc[("Q", "C"), "median"] == pytest.approx(2)
-    with pytest.raises(Misuse, match="unknown algorithm"):
-        cbobench.compare(folder, metric="regret", against=["A", "nobody"])
-
-
 def test_only_seeds_that_both_have(tmp_path):
     run = make_run(
         tmp_path / "run", {"P": {"A": A, "B": B}}, failed={("P", "A"): [1, 2], ("P", "B"): [2, 3]}

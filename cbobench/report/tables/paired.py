@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cbobench.errors import Misuse, show, words_of
+from cbobench.errors import Misuse, show
 from cbobench.metrics import Array, Metric
 from cbobench.report.groups import Group, gather, group_by
 from cbobench.report.load import Run
@@ -34,7 +34,6 @@ from cbobench.report.tables.table import (
     describe_median_interval,
     format_interval,
 )
-from cbobench.stats.intervals import interval
 from cbobench.stats.paired_tests import (
     SIGNIFICANT,
     compare_sides,
@@ -78,44 +77,39 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     """The fields of `Difference` for one - other by common seed; `defined`: in how many of the n
     seeds both are; and `apart`, (n,): by how much the one is better.
 
-    Where a seed of one never got there, it has lost: that is worse than any value of the two, by a
-    finite distance, so that two such seeds are a tie. Median, test, effect and wins count it (the
-    median may then be infinite); the mean cannot.
+    Where a seed of one never got there, it has lost: that is worse than any value, by `UNREACHED`,
+    and two such seeds are a tie. Median, test, effect and wins count it (the median may then be
+    infinite); the mean cannot.
     """
     worse = align_seeds([group, reference], quantity)
     worse = worse[:, ~np.isnan(worse).any(axis=0)]
     is_lost = np.isinf(worse).any(axis=0)
-    left, right = -quantity.sign * place_lost(worse)
+    left, right = -quantity.sign * np.minimum(worse, UNREACHED)
     better = quantity.better or "lower"
     statistics = asdict(difference(left, right, better))
-    # A lost seed is infinitely far: the distance within the values would make the median look
-    # finite, and might be below a floor.
-    far = np.where(is_lost, np.sign(left - right) * UNREACHED, left - right)
     if is_lost.any():
+        ends = restore_infinite(np.array([statistics[name] for name in MEDIANS]))
+        statistics |= dict(zip(MEDIANS, ends.tolist(), strict=True))
         reached = asdict(difference(left[~is_lost], right[~is_lost], better))
         statistics |= {name: reached[name] for name in ("mean", "mean_low", "mean_high")}
-        ends = restore_infinite(np.array([np.median(far), *interval(far, "median")]))
-        statistics |= dict(zip(MEDIANS, ends.tolist(), strict=True))
-    return statistics | {"defined": int((~is_lost).sum()), "apart": quantity.sign * far}
+    apart = quantity.sign * (left - right)
+    return statistics | {"defined": int((~is_lost).sum()), "apart": apart}
 
 
-def find_best(groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]) -> Group | None:
+def find_best(groups: list[Group], quantity: Metric) -> Group | None:
     """The first group of the best score (see `score_groups`); None where nothing is defined."""
-    scores = score_groups(groups, quantity, *judges)
+    scores = score_groups(groups, quantity)
     return min(scores, key=scores.__getitem__, default=None)
 
 
-def score_groups(
-    groups: list[Group], quantity: Metric, *judges: NDArray[np.int64]
-) -> dict[Group, tuple[float, float]]:
+def score_groups(groups: list[Group], quantity: Metric) -> dict[Group, tuple[float, float]]:
     """The median of each group, and, where medians are equal, its mean; lower is better.
 
-    By the seeds that all have, and that are among those of each judge, so that nothing is best for
-    having failed in the hard ones; by its own seeds where there are no such. Groups in which
-    nothing is defined there are left out.
+    By the seeds that all have, so that nothing is best for having failed in the hard ones; by its
+    own seeds where there are no such. Groups in which nothing is defined there are left out.
     """
     held = [group.seeds for group in groups if np.isfinite(group.values(quantity)).any()]
-    common = reduce(np.intersect1d, [*held, *judges]) if held else ()
+    common = reduce(np.intersect1d, held) if held else ()
     scores: dict[Group, tuple[float, float]] = {}
     for group in groups:
         values = group.values(quantity)
@@ -223,50 +217,36 @@ def align_seeds(groups: list[Group], quantity: Metric) -> Array:
     return aligned
 
 
-def place_lost(worse: Array) -> Array:
-    """Values of `align_seeds` in which what never got there is worse than any, by a finite
-    distance.
-    """
-    known = worse[np.isfinite(worse)]
-    never = 2 * known.max() - known.min() + 1 if len(known) else 0.0
-    return np.where(np.isinf(worse), never, worse)
-
-
 def _compare_rivals(rivals: list[Group], quantity: Metric) -> tuple[Array, NDArray[np.int64]]:
     """The p-values and counts of every two of some groups (see `compare_sides`)."""
-    return compare_sides(place_lost(align_seeds(rivals, quantity)))
+    return compare_sides(np.minimum(align_seeds(rivals, quantity), UNREACHED))
 
 
-def select_paired(groups: list[Group], titles: Sequence[str] | None) -> list[Group]:
-    """The groups that share problem and T with another one; with titles, with one of these
-    algorithms'.
-    """
+def select_paired(groups: list[Group], title: str | None) -> list[Group]:
+    """The groups that share problem and T with another one; with a title, with that algorithm's."""
     return [
         group
         for arena_groups in group_by((group for group in groups if group.n), "arena").values()
         if len(arena_groups) > 1
-        and (titles is None or any(group.algorithm in titles for group in arena_groups))
+        and (title is None or any(group.algorithm == title for group in arena_groups))
         for group in arena_groups
     ]
 
 
-def compare_pairs(selection: Selection, against: str | Iterable[str] | None = None) -> Comparison:
-    """Differences by seed to the best algorithm of each problem and quantity, to a named one, or to
-    the best of some.
+def compare_pairs(selection: Selection, against: str | None = None) -> Comparison:
+    """Differences by seed to the best algorithm of each problem and quantity, or to a named one.
 
     Args:
-        against: title, label or name of one algorithm, or of several.
+        against: title, label or name of an algorithm.
 
     Raises:
         Misuse: no such algorithm, or a word for several; no algorithm to pair, or none that can be
             paired.
     """
-    titles = None
-    if against is not None:
-        titles = [find_algorithm(selection.run, word) for word in words_of("against", against)]
-    compared = select_paired(selection.groups, titles)
+    title = None if against is None else find_algorithm(selection.run, against)
+    compared = select_paired(selection.groups, title)
     refuse_untestable(selection, compared)
-    frame = differences(selection, titles)
+    frame = differences(selection, title)
     if frame.empty:
         raise Misuse(
             f"{selection.run} holds no two algorithms with values on one problem: nothing to pair"
@@ -275,7 +255,7 @@ def compare_pairs(selection: Selection, against: str | Iterable[str] | None = No
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
     lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family)]
     lines.append(_describe_undecidable(frame))
-    if titles is not None and frame["problem"].nunique() > 1:
+    if title is not None and frame["problem"].nunique() > 1:
         lines.append(OVER_ALL)
     table = render_differences(frame, selection, "\n".join(filter(None, lines)))
     table = table.with_note(collect_notes(selection, compared))
@@ -299,8 +279,8 @@ def refuse_untestable(selection: Selection, compared: list[Group]) -> None:
         raise Misuse("; ".join(describe_lacks(selection)))
 
 
-def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd.DataFrame:
-    """Every algorithm against the best of its problem, or of those with some titles.
+def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
+    """Every algorithm against the best of its problem, or one with a title.
 
     Returns:
         One row per problem, quantity and algorithm: titles and labels, `against` and its label,
@@ -312,13 +292,11 @@ def differences(selection: Selection, titles: Sequence[str] | None = None) -> pd
         arena_groups = selection.arenas[arena]
         if (arena, quantity.name) in selection.lacks:
             continue  # nothing could be reached, so that equal seeds would be no tie
-        named = [g for g in arena_groups if titles is None or g.algorithm in titles]
-        reference = find_best(named, quantity)
+        reference = find_best(arena_groups, quantity)
+        if title is not None:
+            # One that is named is compared with even where it never got anywhere.
+            reference = next((g for g in arena_groups if g.algorithm == title), None)
         for group in arena_groups:
-            if titles and named:
-                # The best of some is chosen on the seeds on which it is judged. One that is
-                # named is compared with even where it never got anywhere.
-                reference = find_best(named, quantity, group.seeds) or named[0]
             if reference is None or group is reference:
                 continue
             row = {
