@@ -25,7 +25,7 @@ from matplotlib.ticker import LogLocator
 
 import cbobench
 from analysis.bundles import read_shards
-from analysis.field.groups import is_ours, is_rival, page_of
+from analysis.field.groups import is_ours, is_rival
 from analysis.field.numbers import Field, open_fields
 from analysis.field.tables import order_by_rank
 from analysis.folders import DOCS, PUBLISHED
@@ -287,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fields = open_fields(read_shards("field"))
         save(draw_field(fields), FIELD, 200)
         for name, field in fields.items():
-            save(draw_group(field), GROUPS_FOLDER / f"{page_of(name)}.png", DPI)
+            save(draw_group(field), GROUPS_FOLDER / f"{name}.png", DPI)
     if is_one:
         return
     with tempfile.TemporaryDirectory() as place:

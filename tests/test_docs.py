@@ -19,7 +19,7 @@ from matplotlib.image import imread
 import cbobench
 from analysis import pictures
 from analysis.bundles import read_shards
-from analysis.field.groups import group_of, page_of
+from analysis.field.groups import group_of
 from analysis.field.numbers import open_fields
 from analysis.papers import gallery
 from cbobench import params, resources
@@ -129,7 +129,7 @@ def test_a_page_that_is_wrong_is_found_out(tmp_path):
 
 
 def draw_group(fields, name):
-    path = pictures.GROUPS_FOLDER / f"{page_of(name)}.png"
+    path = pictures.GROUPS_FOLDER / f"{name}.png"
     return pictures.draw_group(fields[name]), path, pictures.DPI
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cbobench.report.field import group_of
 from cbobench.report.figures.profiles import COCO_PRECISIONS
 
 OURS = ("cei", "cei-exact", "scbo", "furbo", "nei")  # whose standing the pages are about
-REFERENCE = "cei"  # which every rival is held against, too
 EXACT = "cei-exact"  # the one of ours that is told where there is no noise
 PLAIN = ("random", "sobol")  # no rivals
 TARGETS = (0.1, 0.01, 0.001, 1e-5)  # of regret, in spreads of f
@@ -27,6 +27,7 @@ class Section:
         title, words: its heading, and what the bundles do not say of it.
         tables: each by a metric, with words on what counts there; the first one ranks the methods.
         also: shards of other groups that its tables show, too.
+        heads: the methods of ours that are held one against one.
         targets: of evaluations to reach, in spreads of f, or, with `absolute`, in units of f. (Of
             |f*| where f is in its own units.)
         absolute: so, and with too many problems for a column each.
@@ -38,6 +39,7 @@ class Section:
         (SIMPLE, "The best feasible point that was evaluated counts."),
     )
     also: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ("cei",)
     targets: tuple[float, ...] = TARGETS
     absolute: bool = False
 
@@ -63,10 +65,11 @@ EXACTLY = (
     "themselves a small violation, and such points count as infeasible."
 )
 GROUPS = {
-    "held": Section(
+    "held_out": Section(
         "Held out",
         "No setting of ours was chosen on these problems, but for those named in [what was "
         f"chosen](../field.md#what-was-chosen-on-what). {EXACTLY}",
+        heads=(EXACT, "cei"),
     ),
     "low": Section(
         "Two to seven dimensions, without noise",
@@ -75,8 +78,9 @@ GROUPS = {
         "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
         "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial. The steps to the boundary "
         f"that `cei-exact` makes were made for some of these problems. {EXACTLY}",
+        heads=(EXACT, "cei"),
     ),
-    "low-theory": Section(
+    "low_theory": Section(
         "The same, for methods with theorems",
         "With the kernel of the problem, and with models fitted to what they observe "
         "(`kernel=fit`). Theorems are of regret over all rounds; [methods](../methods.md) says "
@@ -90,12 +94,14 @@ GROUPS = {
         "the best observed point. That `botorch-cei` and `botorch-nei` model constraints through "
         "the bilog transform is our choice.",
         UNDER_NOISE,
+        heads=("nei", "cei"),
     ),
     "measured": Section(
         "Tables of real experiments",
         "Points are the rows of a table; repeated rows are the noise, and their mean is the truth. "
         "`egobox` has models that know no noise.",
         UNDER_NOISE,
+        heads=("nei", "cei"),
     ),
     "batches": Section(
         "Batches of four",
@@ -103,28 +109,17 @@ GROUPS = {
         "missing.",
     ),
     "ten": Section("Ten and twenty dimensions"),
-    "many": Section("Fifty dimensions and more"),
-    "coco-2": Section(
+    "many": Section("Fifty dimensions and more", heads=("scbo",)),
+    "coco_2": Section(
         "COCO's bbob-constrained in two dimensions",
         f"{COCO} {EXACTLY}",
         targets=COCO_PRECISIONS,
         absolute=True,
     ),
-    "coco-10": Section(
+    "coco_10": Section(
         "COCO's bbob-constrained in ten dimensions", COCO, targets=COCO_PRECISIONS, absolute=True
     ),
 }
-FILES = {"held": "held_out"}  # pages that are not called as their group
-
-
-def page_of(name: str) -> str:
-    """The page of a group, by its name below docs/field."""
-    return FILES.get(name, name.replace("-", "_"))
-
-
-def group_of(shard: str) -> str:
-    """The group of a shard: the longest one that its name begins with."""
-    return max((name for name in GROUPS if shard == name or shard.startswith(f"{name}-")), key=len)
 
 
 def bundles_of(name: str, bundles: Sequence[Path]) -> list[Path]:

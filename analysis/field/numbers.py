@@ -4,103 +4,30 @@ compare` has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.bundles import list_played
-from analysis.field.groups import (
-    EXACT,
-    GROUPS,
-    PLAIN,
-    REFERENCE,
-    bundles_of,
-    group_of,
-    is_ours,
-    is_rival,
-    plain,
-)
-from analysis.field.spreads import read_spreads
+from analysis.field.groups import GROUPS, bundles_of, plain
 from cbobench.errors import Misuse
-from cbobench.metrics import Array, Metric
+from cbobench.metrics import Array
+from cbobench.report.field import group_of, open_played
 from cbobench.report.groups import Group, find_groups
-from cbobench.report.load import Run
 from cbobench.report.quantities import (
     fill_unreached,
     find_first_rounds,
-    is_in_spreads,
-    quantities,
+    find_spread,
     restore_infinite,
     rounds_to_target,
 )
 from cbobench.report.selection import Selection
-from cbobench.report.tables.paired import differences
+from cbobench.report.tables.duels import FLOORS, duel
+from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.ranks import rank_algorithms
-from cbobench.results.manifest import Manifest
-from cbobench.stats.paired_tests import holm, signed_rank
 from cbobench.suite.variants import Variant
-
-
-def open_played(bundles: Iterable[Path]) -> Run:
-    """Some bundles read as one, of each only the pairs that it has cells of.
-
-    A bundle's record lists its whole suite, whose methods may have other settings in another one.
-    """
-    runs = []
-    for bundle in bundles:
-        run = Run(bundle)
-        played = {*zip(run.cells["problem"], run.cells["algorithm"], strict=True)}
-        absent = {
-            cells.pair.key
-            for cells in run.record.cells.by_pair
-            if (cells.pair.problem.title, cells.pair.algorithm.title) not in played
-        }
-        runs.append(Run(run.folders, drop_pairs(run.record, absent), run.parts))
-    return Run.union(runs)
-
-
-def drop_pairs(record: Manifest, keys: set[tuple[str, str]]) -> Manifest:
-    """A record without some pairs, nor the methods that occur in no other."""
-    left = record.without(keys) or record
-    grids = tuple(
-        replace(
-            grid,
-            unplayable=(),
-            algorithms=tuple(
-                one for one in grid.algorithms if one in [pair.algorithm for pair in grid.pairs]
-            ),
-        )
-        for grid in left.grids
-    )
-    return replace(left, grids=grids)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A rival beside one of ours on a problem, over the seeds that both have.
-
-    Attributes:
-        median, own_median: of the rival and of ours.
-        apart: by how much the rival ends better, seed by seed; a seed that only one of the two
-            never got anywhere in is farther than any other.
-    """
-
-    problem: str
-    rival: str
-    seeds: int
-    median: float
-    own_median: float
-    apart: tuple[float, ...]
-
-    @property
-    def is_defeat(self) -> bool:
-        """Whether the rival has the better median."""
-        return self.median < self.own_median
 
 
 class Field:
@@ -133,16 +60,6 @@ class Field:
             methods.setdefault(plain(group.algorithm_label), []).append(group)
         return methods
 
-    @cached_property
-    def own(self) -> list[str]:
-        """Titles of ours."""
-        return [groups[0].algorithm for name, groups in self.methods.items() if is_ours(name)]
-
-    @cached_property
-    def rivals(self) -> list[str]:
-        """The rivals, as pages call them."""
-        return [name for name in self.methods if is_rival(name)]
-
     def select(self, metric: str) -> Selection:
         """The whole group by one metric."""
         return Selection(self.run, metric=metric)
@@ -173,10 +90,7 @@ class Field:
 
     def find_spread(self, title: str) -> float:
         """The unit of a problem's targets, in the units of its regret."""
-        problem = self.variants[title]
-        if self.section.absolute or is_in_spreads(problem):
-            return 1.0
-        return read_spreads().get(problem.name, 1.0)
+        return 1.0 if self.section.absolute else find_spread(self.variants[title])
 
     @cached_property
     def variants(self) -> dict[str, Variant]:
@@ -214,61 +128,21 @@ class Field:
         ordered = sorted(ranked, key=lambda name: np.nan_to_num(ranked[name], nan=np.inf))
         return {name: ranked[name] for name in ordered}, min(map(len, seeds))
 
-    def pair(
-        self, metric: str, titles: Sequence[str], is_asked: Callable[[str], bool] = is_rival
-    ) -> list[Pair]:
-        """Every rival, or other methods that are asked for, on every problem beside the best of
-        some of ours, as `compare --against` does.
-        """
-        frame = differences(self.select(metric), titles) if titles else pd.DataFrame()
-        quantity = quantities()[metric]
-        by_title = {(group.problem, group.algorithm): group for group in self.groups}
-        pairs = []
-        for row in frame.to_dict("records"):
-            rival = plain(row["algorithm_label"])
-            if not is_asked(rival) or not row["n"]:
-                continue
-            group, reference = (
-                by_title[row["problem"], row[one]] for one in ("algorithm", "against")
-            )
-            shared = np.intersect1d(group.seeds, reference.seeds)
-            pairs.append(
-                Pair(
-                    problem=plain(row["problem_label"]),
-                    rival=rival,
-                    seeds=row["n"],
-                    median=find_median_over(group, shared, quantity),
-                    own_median=find_median_over(reference, shared, quantity),
-                    apart=tuple(row["apart"].tolist()),
-                )
-            )
-        return pairs
+    def duel(self, name: str, rounds: Sequence[int | None] = (None,)) -> Comparison:
+        """One of ours, as pages call it, against each other method by the first metric."""
+        metric, _ = self.section.tables[0]
+        title = self.methods[name][0].algorithm
+        return duel(self.select(metric), title, FLOORS, rounds)
 
-    def pair_best(self, metric: str) -> list[Pair]:
-        """Every rival beside the best of ours."""
-        return self.pair(metric, self.own)
-
-    def pair_inexact(self, metric: str) -> list[Pair]:
-        """Every rival beside the best of ours that are told nothing of the noise; none where all
-        are alike.
-        """
-        if EXACT not in self.methods:
-            return []
-        exact = self.methods[EXACT][0].algorithm
-        return self.pair(metric, [title for title in self.own if title != exact])
-
-    def pair_plain(self, metric: str) -> list[Pair]:
-        """Random search and Sobol's points beside the best of ours."""
-        return self.pair(metric, self.own, lambda name: name in PLAIN)
-
-    def pair_reference(self, metric: str) -> list[Pair]:
-        """Every rival beside `cei`."""
-        titles = [
-            groups[0].algorithm
-            for name, groups in self.methods.items()
-            if name.partition("[")[0] == REFERENCE
+    @cached_property
+    def heads(self) -> list[str]:
+        """Those of ours that are held one against one, as pages call them."""
+        return [
+            name
+            for head in self.section.heads
+            for name in self.methods
+            if name.partition("[")[0] == head
         ]
-        return self.pair(metric, titles)
 
 
 def open_fields(shards: Iterable[str]) -> dict[str, Field]:
@@ -289,28 +163,6 @@ def is_in(group: Group, names: Mapping[str, object]) -> bool:
 def find_median(values: Array) -> float:
     """The median of values without NaN (`fill_unreached`), infinite where half never got there."""
     return float(restore_infinite(np.median(values))) if len(values) else np.nan
-
-
-def find_median_over(group: Group, seeds: NDArray[np.int64], quantity: Metric) -> float:
-    """The median of a group over some of its seeds."""
-    return find_median(
-        fill_unreached(group.values(quantity)[np.isin(group.seeds, seeds)], quantity)
-    )
-
-
-def judge_rivals(pairs: Sequence[Pair]) -> dict[str, tuple[float, float]]:
-    """By rival, whether it is better than ours over all problems: p, of Wilcoxon's signed-rank test
-    with problems as strata and Holm's adjustment over the rivals, and the effect, above 0 where the
-    rival is better.
-    """
-    by_rival: dict[str, list[tuple[float, ...]]] = {}
-    for pair in pairs:
-        by_rival.setdefault(pair.rival, []).append(pair.apart)
-    tests = [signed_rank(*strata) for strata in by_rival.values()]
-    adjusted = holm([p for p, _ in tests]).tolist() if tests else []
-    return {
-        rival: (p, effect) for rival, p, (_, effect) in zip(by_rival, adjusted, tests, strict=True)
-    }
 
 
 def count_reached(rows: Sequence[Sequence[float]]) -> list[tuple[int, float]]:

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.bundles import find_sent, list_played, played_by, read_about, read_shards
-from analysis.field.spreads import read_spreads
 from analysis.markdown import tabulate, wrap
 from cbobench.errors import printable
 from cbobench.report.groups import Group, find_groups
 from cbobench.report.load import Run
-from cbobench.report.quantities import find_first_rounds
+from cbobench.report.quantities import find_first_rounds, find_spread
 from cbobench.report.tables.formats import escape_markdown
 from cbobench.report.tables.table import format_number
 from cbobench.results.manifest import Variant
@@ -113,10 +112,10 @@ def read_rows(
         sections: the group of each problem so far, by key and horizon; those of ours are added.
             What others play of these stands in the same group, else in one of the bundle's name.
     """
-    run, spreads = Run(bundle), read_spreads()
+    run = Run(bundle)
     variants, groups = run.record.variants("problems"), [one for one in find_groups(run) if one.n]
     goals = {
-        cell: np.array([TARGET * spreads.get(variants[group.problem].name, 1.0)])
+        cell: np.array([TARGET * find_spread(variants[group.problem])])
         for group in groups
         for cell in group.words("cell").tolist()
     }

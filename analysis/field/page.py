@@ -4,17 +4,18 @@ bundles alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from analysis.bundles import Shard, list_missing, read_shards, tabulate_bundles
 from analysis.field import tables
-from analysis.field.groups import GROUPS, RECOMMENDED, page_of
+from analysis.field.groups import GROUPS, RECOMMENDED
 from analysis.field.numbers import Field, find_noise, open_fields
 from analysis.field.settings import describe_play, describe_settings
 from analysis.folders import DOCS, PROSE, ROOT
 from analysis.markdown import fill_sections, tabulate, wrap
 from cbobench.report.quantities import quantities
+from cbobench.report.tables.duels import FLOORS
 from cbobench.words import count_noun
 
 PAGE = DOCS / "field.md"
@@ -28,38 +29,28 @@ def command(words: str) -> str:
     return f"`cbobench compare $SHARDS {words}`"
 
 
-def against(titles: Sequence[str]) -> str:
-    """The options that compare with some methods."""
-    return " ".join(
-        f"--against '{title}'" if "[" in title else f"--against {title}" for title in titles
+def describe_standing(field: Field) -> str:
+    """How ours stand one against one, a sentence each."""
+    said = " ".join(tables.describe_standing(field, name) for name in field.heads)
+    return said or "None of ours is played yet."
+
+
+def write_duels(field: Field) -> str:
+    """The section on ours one against one."""
+    metric, _ = field.section.tables[0]
+    unit = "units of f" if field.section.absolute else "spreads of f"
+    said = f"By a floor of {tables.HEADLINE:g} {unit}: {describe_standing(field)}"
+    if not field.heads:
+        return f"## One against one\n\n{wrap(said)}"
+    first, *_ = field.heads
+    floors = " ".join(f"{floor:g}" for floor in FLOORS)
+    printed = command(f"--metric {metric} --against {first} --floor {floors}")
+    said += (
+        f" Cells: problems that `{first}` wins/ties/loses by the median difference over shared "
+        "seeds, and p (Wilcoxon, problems as strata, Holm; + significantly better, - worse). "
+        f"Infeasible is worst. Printed by {printed}, earlier with `--rounds`."
     )
-
-
-def name_own(field: Field) -> list[str]:
-    """Ours as `--against` takes them."""
-    labels = field.run.record.labels("algorithms")
-    return [labels[title] for title in field.own]
-
-
-def write_defeats(field: Field) -> str:
-    """The section on where ours lose."""
-    if not field.own or not field.rivals:
-        metric, _ = field.section.tables[0]
-        return f"## Where ours lose\n\n{tables.describe_defeats(field, metric)}\n"
-    metrics = [metric for metric, _ in field.section.tables]
-    said = [
-        wrap(f"{quantities()[metric].label}. {tables.describe_defeats(field, metric)}")
-        for metric in metrics
-    ]
-    words = (
-        "The best of ours is that with the best median on a problem over the seeds that the rival "
-        "has, too, by these very runs, which flatters ours. *p* is of Wilcoxon's signed-rank test "
-        "over all problems, which are strata, with Holm's adjustment over the rivals. Problem by "
-        "problem printed by "
-        f"{command(f'--metric {metrics[0]} {against(name_own(field))}')}."
-    )
-    table = tables.tabulate_rivals(field, metrics[0])
-    return "\n".join(["## Where ours lose\n", said[0], table, *said[1:], wrap(words)])
+    return f"## One against one\n\n{wrap(said)}\n{tables.tabulate_duels(field, first)}"
 
 
 def describe_evaluations(field: Field) -> str:
@@ -112,8 +103,7 @@ def write_methods(field: Field) -> str:
         said.append(
             "Ranks are means over problems of a method's rank by its median over the "
             f"{count_noun(seeds, 'seed')} that all ranked methods share, printed by "
-            f"{command(f'--ranks --metric {metric}')}; with `--union` in place of `--ranks` it "
-            "prints medians and their intervals."
+            f"{command(f'--ranks --metric {metric}')}."
         )
     costs = "*ms a round* is CPU time of the thread that plays."
     if failed := tables.list_failed_fits(field):
@@ -145,7 +135,7 @@ def describe_picture(field: Field) -> str:
 
 def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
     """The page of one group."""
-    section, name = field.section, page_of(field.name)
+    section, name = field.section, field.name
     suites = sorted({f"`{shards[bundle.stem]['suite']}`" for bundle in field.bundles})
     said = (
         f"The suite {' and '.join(suites)}: {describe_play(field.run)}",
@@ -159,7 +149,7 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
             wrap(f"{' '.join(filter(None, said))} [All groups](../field.md)."),
             f"![Share of targets reached over evaluations]({name}.png)\n",
             wrap(describe_picture(field)),
-            write_defeats(field),
+            write_duels(field),
             write_methods(field),
             "## The bundles\n",
             tabulate_bundles([bundle.stem for bundle in field.bundles], "../../published"),
@@ -170,44 +160,26 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
 
 
 def tabulate_groups(fields: Mapping[str, Field]) -> str:
-    """A row per group: what is played, who is first, and where ours lose."""
+    """A row per group: what is played, and how ours stand one against one."""
     lines = []
     for name, section in GROUPS.items():
         if name not in fields:
-            lines.append((section.title, *4 * ("–",), "not played yet"))
+            lines.append((section.title, *3 * ("–",), "not played yet"))
             continue
         field = fields[name]
-        metric, _ = section.tables[0]
-        ranks, seeds = field.rank(metric)
-        cells = sum(group.n for group in field.groups)
-        first = f"`{next(iter(ranks))}` ({count_noun(seeds, 'seed')})" if ranks else "–"
-        lines.append(
-            (
-                f"[{section.title}](field/{page_of(name)}.md)",
-                *(f"{len(field.problems)}", f"{len(field.methods)}", f"{cells:,}", first),
-                tables.describe_defeats(field, metric),
-            )
-        )
-    head = ("group", "problems", "methods", "runs", "first by rank", "where ours lose")
-    return tabulate(head, lines, "lrrrll")
+        runs = sum(group.n for group in field.groups)
+        counts = (len(field.problems), len(field.methods), runs)
+        link = f"[{section.title}](field/{name}.md)"
+        lines.append((link, *(f"{n:,}" for n in counts), describe_standing(field)))
+    return tabulate(("group", "problems", "methods", "runs", "one against one"), lines, "lrrrl")
 
 
-def list_losses(fields: Mapping[str, Field]) -> str:
-    """README's list: a sentence for each group in which ours lose somewhere, and one on the
-    others.
-    """
-    lines, unbeaten = [], []
-    for name, field in fields.items():
-        if not field.rivals or not field.own:
-            continue
-        metric, _ = field.section.tables[0]
-        link = f"[{field.section.title}](docs/field/{page_of(name)}.md)"
-        if any(pair.is_defeat for pair in field.pair_best(metric)):
-            lines.append(f"- {link}: {tables.describe_defeats(field, metric)}")
-        else:
-            unbeaten.append(link)
-    if unbeaten:
-        lines.append(f"- {'; '.join(unbeaten)}: No rival has a better median on any problem.")
+def list_standings(fields: Mapping[str, Field]) -> str:
+    """README's list: a sentence for each group."""
+    lines = [
+        f"- [{field.section.title}](docs/field/{name}.md): {describe_standing(field)}"
+        for name, field in fields.items()
+    ]
     return "\n".join(wrap(line).rstrip().replace("\n", "\n  ") for line in lines)
 
 
@@ -215,12 +187,9 @@ def render_pages(shards: Mapping[str, Shard], fields: Mapping[str, Field]) -> di
     """Every page with what the bundles say, by its file."""
     front = {"groups": tabulate_groups(fields), "missing": list_missing(shards)}
     pages = {PAGE: fill_sections(FRONT.read_text(encoding="utf-8"), front.get)}
-    pages |= {
-        FOLDER / f"{page_of(name)}.md": render_group(field, shards)
-        for name, field in fields.items()
-    }
-    losses = {"losses": list_losses(fields)}
-    pages[README] = fill_sections(README.read_text(encoding="utf-8"), losses.get)
+    pages |= {FOLDER / f"{name}.md": render_group(field, shards) for name, field in fields.items()}
+    standings = {"standings": list_standings(fields)}
+    pages[README] = fill_sections(README.read_text(encoding="utf-8"), standings.get)
     return pages
 
 

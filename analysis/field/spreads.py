@@ -29,11 +29,6 @@ def find_spread(name: str, folder: Path) -> float:
     return float(f"{abs(drawn.units[1]) * np.std(drawn.f[0]):.6g}")
 
 
-def read_spreads() -> dict[str, float]:
-    """The spreads that are kept, by problem."""
-    return dict(json.loads(FILE.read_text(encoding="utf-8")))
-
-
 if __name__ == "__main__":
     spreads = {name: find_spread(name, Path(sys.argv[1])) for name in sorted(ROLES)}
     FILE.write_text(json.dumps(spreads, indent=1) + "\n", encoding="utf-8")

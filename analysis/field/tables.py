@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.field.groups import EXACT, PLAIN, REFERENCE
-from analysis.field.numbers import Field, Pair, count_reached, judge_rivals
+from analysis.field.groups import plain
+from analysis.field.numbers import Field, count_reached
 from analysis.markdown import tabulate
 from cbobench.metrics import Metric
 from cbobench.report.figures.profiles import COCO_TARGETS
 from cbobench.report.groups import Group
 from cbobench.report.quantities import fill_unreached, is_reached, quantities
-from cbobench.report.tables.paired import format_p
+from cbobench.report.tables.duels import FLOORS
 from cbobench.report.tables.table import format_number
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
 
-MOST_NAMED = 3  # rivals of a sentence, and problems of a rival
+HEADLINE = 1e-4  # the floor of what pages say in words
+EARLIER = (20, 40)  # rounds before the last at which pages look
 
 
 def order_by_rank(field: Field, metric: str) -> list[str]:
@@ -90,86 +91,32 @@ def tabulate_methods(field: Field) -> str:
     return tabulate(head, lines, "l" + "r" * (len(head) - 1)) + "\n"
 
 
-def tabulate_rivals(field: Field, metric: str) -> str:
-    """A row per rival, those that are better most often first: beside the best of ours, and beside
-    `cei`, on how many problems its median is better, and whether that could be luck.
+def tabulate_duels(field: Field, name: str) -> str:
+    """One of ours against each other method: by every floor in the end, and by that of the headline
+    earlier.
     """
-    sides = field.pair_best(metric), field.pair_reference(metric)
-    judged = [judge_rivals(pairs) for pairs in sides]
-    lines = []
-    for rival in field.rivals:
-        defeats, cells = [], [f"`{rival}`"]
-        for pairs, verdicts in zip(sides, judged, strict=True):
-            own = [pair for pair in pairs if pair.rival == rival]
-            defeats.append(-sum(pair.is_defeat for pair in own))
-            if own:
-                cells += [f"{-defeats[-1]}/{len(own)}", show_verdict(*verdicts[rival])]
-            else:
-                cells += ["–", "–"]
-        lines.append((defeats, cells))
-    head = ["rival", "better than the best of ours on", "p (Holm)"]
-    head += [f"better than {REFERENCE} on", "p (Holm)"]
-    lines.sort(key=lambda line: line[0])
-    return tabulate(head, [cells for _, cells in lines], "lrlrl") + "\n"
+    horizon = max(group.horizon for group in field.groups)
+    earlier = [t for t in EARLIER if t < horizon]
+    table = field.duel(name, [*earlier, None]).table
+    columns = [
+        *(f"t = {t}, floor {HEADLINE:g}" for t in earlier),
+        *(f"floor {floor:g}" for floor in FLOORS),
+    ]
+    places = [table.columns.index(column) for column in columns]
+    lines = [(f"`{plain(row[0])}`", *(row[place] for place in places)) for row in table.rows]
+    heads = [column.replace(" = ", "=").replace("floor ", "") for column in columns]
+    return tabulate(("rival", *heads), lines, "l" + "r" * len(columns)) + "\n"
 
 
-def show_verdict(p: float, effect: float) -> str:
-    """A test of a rival as a cell: its p, and who is better where that is no luck."""
-    if not p < SIGNIFICANT:
-        return format_p(p)
-    return f"{format_p(p)}, {'better' if effect > 0 else 'worse'}"
-
-
-def count_rivals(defeats: Sequence[Pair]) -> dict[str, list[str]]:
-    """The problems on which each rival is better, by rival, most problems first."""
-    by_rival: dict[str, list[str]] = {}
-    for pair in defeats:
-        by_rival.setdefault(pair.rival, []).append(pair.problem)
-    return dict(sorted(by_rival.items(), key=lambda item: -len(item[1])))
-
-
-def describe_defeats(field: Field, metric: str) -> str:
-    """A sentence on where a rival is better than the best of ours, and others on what that hides;
-    problems are named where a rival has few.
-    """
-    if not field.own:
-        return "None of ours is played yet."
-    if not field.rivals:
-        return "No rival is played yet."
-    pairs = field.pair_best(metric)
-    defeats = [pair for pair in pairs if pair.is_defeat]
-    played = {pair.problem for pair in pairs}
-    if not defeats:
-        count = count_noun(len(played), "problem")
-        said = [f"No rival has a better median than the best of ours on any of {count}."]
-    else:
-        share = f"{len(find_beaten(pairs))} of {count_noun(len(played), 'problem')}"
-        listed = "; ".join(name_rivals(defeats))
-        said = [f"On {share} a rival has a better median than the best of ours: {listed}."]
-    if beaten := find_beaten(field.pair_inexact(metric)):
-        said.append(f"Without `{EXACT}`, a rival is better on {len(beaten)}.")
-    if beaten := find_beaten(field.pair_plain(metric)):
-        names = " or ".join(f"`{name}`" for name in PLAIN if name in field.methods)
-        said.append(f"Even {names} is better on {len(beaten)}.")
-    return " ".join(said)
-
-
-def find_beaten(pairs: Sequence[Pair]) -> set[str]:
-    """The problems on which somebody is better than ours."""
-    return {pair.problem for pair in pairs if pair.is_defeat}
-
-
-def name_rivals(defeats: Sequence[Pair]) -> list[str]:
-    """Who is better than ours, and where, those first that are so most often; the others as a
-    number.
-    """
-    by_rival = count_rivals(defeats)
-    said = []
-    for rival, problems in list(by_rival.items())[:MOST_NAMED]:
-        # "hartmann-4, 1 %" is one of them.
-        listed = join_words(problem.replace(", ", " at ") for problem in problems)
-        where = listed if len(problems) <= MOST_NAMED else str(len(problems))
-        seeds = min(pair.seeds for pair in defeats if pair.rival == rival)
-        said.append(f"`{rival}` on {where} ({count_noun(seeds, 'seed')})")
-    more = len(by_rival) - MOST_NAMED
-    return said + ([count_noun(more, "other rival")] if more > 0 else [])
+def describe_standing(field: Field, name: str) -> str:
+    """A sentence on one of ours one against one, by the floor of the headline."""
+    frame = field.duel(name).frame
+    frame = frame[frame["floor"] == HEADLINE]
+    is_told = frame["p_holm"] < SIGNIFICANT
+    better = int((is_told & (frame["effect"] > 0)).sum())
+    worse = frame.loc[is_told & (frame["effect"] < 0), "against_label"]
+    named = join_words(f"`{plain(label)}`" for label in worse) if len(worse) else "none"
+    return (
+        f"`{name}` is significantly better than {better} of {count_noun(len(frame), 'method')}, "
+        f"worse than {named}."
+    )

@@ -84,8 +84,8 @@ class Once(argparse.Action):
         before = getattr(namespace, self.dest)
         if before is not None:
             raise Misuse(
-                f"{option} is given twice ({show(before)}, {show(values)}); give it once (of --only * "
-                "matches both)"
+                f"{option} is given twice ({show(before)}, {show(values)}); give it once (in "
+                "--only a * matches several)"
             )
         setattr(namespace, self.dest, values)
 

@@ -16,13 +16,14 @@ from analysis.bundles import bundle_of, read_shards
 from analysis.field import groups as field_groups
 from analysis.field import numbers as field_numbers
 from analysis.field import page as field_page
-from analysis.field import spreads, tables
+from analysis.field import tables
 from analysis.folders import PUBLISHED
 from cbobench import resources
 from cbobench.errors import Misuse
 from cbobench.replay.replay import Outcome, Replay
+from cbobench.report.field import GROUPS, group_of, open_played
+from cbobench.report.quantities import read_spreads
 from cbobench.results.provenance import DISTRIBUTIONS
-from cbobench.stats.paired_tests import holm, signed_rank
 from tests.report.made import make
 
 SHARDS = read_shards("field")
@@ -54,7 +55,7 @@ def test_the_pages_are_what_the_bundles_say(fields):
     for path, text in pages.items():
         assert_is_rendered(path, text)
     for name in fields:
-        picture = field_page.FOLDER / f"{field_groups.page_of(name)}.png"
+        picture = field_page.FOLDER / f"{name}.png"
         assert 5e3 < picture.stat().st_size < 1e5, "python -m analysis.pictures --field"
 
 
@@ -113,67 +114,40 @@ def test_tables_are_what_compare_prints(fields):
     assert f"| `cobyla` | {listed['cobyla']:.2f} | " in page
 
 
-def test_a_rival_is_held_against_the_best_of_ours_seed_by_seed(tmp_path):
-    steps = np.arange(10.0)
-    never = np.full(10, np.nan)
+def test_pages_say_how_ours_stand_one_against_one(tmp_path):
+    """Both sides: `cei` is far better than one rival and far worse than another one."""
+    steps = np.arange(10.0) / 100
     values = {
-        "tie": {"cei": steps, "scbo": steps + 5, "cobyla": steps, "random": steps - 9},
-        "lost": {"cei": steps + 4, "scbo": steps + 2, "cobyla": steps + 3, "random": steps},
-        "won": {"cei": steps + 2, "scbo": steps + 3, "cobyla": steps + 1, "random": steps},
-        "never": {"cei": never, "scbo": never, "cobyla": never, "random": never},
+        problem: {"cei": 1 + steps, "cobyla": 2 + steps, "slsqp": steps, "egobox": 1 + steps}
+        for problem in ("p", "q")
     }
-    field = make_field(tmp_path, values, failed={("won", "cobyla"): [8, 9]})
-    pairs = {pair.problem: pair for pair in field.pair_best("simple_regret")}
-    assert {pair.rival for pair in pairs.values()} == {"cobyla"}, "random is no rival"
-    assert [name for name, pair in pairs.items() if pair.is_defeat] == ["won"]
-    assert pairs["tie"].apart == (0.0,) * 10
-    assert pairs["won"].apart == (1.0,) * 8, "the seeds that both have"
-    assert (pairs["won"].median, pairs["won"].own_median) == (4.5, 5.5)
-    beside = {pair.problem: pair for pair in field.pair_reference("simple_regret")}
-    assert [pair.is_defeat for pair in beside.values()] == [False, True, True, False]
-    table = tables.tabulate_rivals(field, "simple_regret")
-    assert "| `cobyla` | 1/4 | " in table
-    assert " | 2/4 | < 0.001, better |" in table
-    said = tables.describe_defeats(field, "simple_regret")
-    assert said == (
-        "On 1 of 4 problems a rival has a better median than the best of ours: `cobyla` on won "
-        "(8 seeds). Even `random` is better on 3."
-    )
+    field = make_field(tmp_path, values)
+    assert field.heads == ["cei"]
+    said = tables.describe_standing(field, "cei")
+    assert said == "`cei` is significantly better than 1 of 3 methods, worse than `slsqp`."
+    table = tables.tabulate_duels(field, "cei")
+    assert "| `cobyla` | 2/0/0 <0.001+ |" in table
+    assert "| `slsqp` | 0/0/2 <0.001- |" in table
+    assert "| `egobox` | 0/2/0 1.000 |" in table
+    assert "worse than none" in tables.describe_standing(field, "slsqp")
 
 
-def test_a_rival_is_tested_over_all_problems_at_once():
-    rng = np.random.default_rng(2)
-    apart = {name: rng.normal(shift, 1, (2, 10)) for name, shift in (("a", 0.7), ("b", -0.9))}
-    pairs = [
-        field_numbers.Pair(f"p{i}", name, 10, 0.0, 0.0, tuple(column.tolist()))
-        for name, columns in apart.items()
-        for i, column in enumerate(columns)
-    ]
-    judged = field_numbers.judge_rivals(pairs)
-    tests = [signed_rank(*columns) for columns in apart.values()]
-    assert [p for p, _ in judged.values()] == holm([p for p, _ in tests]).tolist()
-    assert judged["a"][1] > 0 > judged["b"][1]
-    assert field_numbers.judge_rivals([]) == {}
-    assert tables.show_verdict(0.2, 1.0) == "0.200"
-    assert tables.show_verdict(0.01, -1.0) == "0.010, worse"
-
-
-def test_every_defeat_of_the_bundles_is_counted_on_the_page():
-    """Computed from the cells, beside the page's code, for the methods of ten seeds."""
+def test_every_count_of_the_page_is_of_the_cells():
+    """Computed beside the page's code, for the methods of ten seeds: who is better on how many
+    problems by more than the floor.
+    """
     parts = ("ours", "exact", "light", "egobox", "botorch-turbo")
     cells = pd.concat(cbobench.load_cells(bundle_of(f"low-{part}")) for part in parts)
-    cells = cells.assign(
-        regret=cells["simple_regret"].fillna(np.inf), where=cells["problem"].str.partition("[")[0]
-    )
+    cells = cells.assign(where=cells["problem"].str.partition("[")[0])
     cells["algorithm"] = cells["algorithm_label"].str.partition(" (")[0]
-    assert cells.groupby(["algorithm", "where"]).size().eq(10).all()
-    medians = cells.groupby(["where", "algorithm"])["regret"].median().unstack()
-    ours = medians[filter(field_groups.is_ours, medians)].min(axis=1)
+    regret = cells.set_index(["algorithm", "where", "seed"])["simple_regret"].fillna(1e9)
+    assert regret.groupby(["algorithm", "where"]).size().eq(10).all()
     page = (field_page.FOLDER / "low.md").read_text(encoding="utf-8")
-    shares = dict(re.findall(r"^\| `([\w-]+)` \| (\d+/7) \| .* \| \d+/7 \|", page, flags=re.M))
-    for rival in filter(field_groups.is_rival, medians):
-        assert shares[rival] == f"{(medians[rival] < ours).sum()}/7"
-    assert shares["cobyqa"] == "1/7"
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| [^|]*\| [^|]*\| [^|]*\| (\d/\d/\d) ", page, re.M))
+    for rival in set(regret.index.levels[0]) - {"cei-exact"}:
+        medians = (regret[rival] - regret["cei-exact"]).groupby("where").median()
+        counts = (medians >= 1e-4).sum(), (medians.abs() < 1e-4).sum(), (medians <= -1e-4).sum()
+        assert rows[rival] == "/".join(map(str, counts)), rival
 
 
 def test_a_page_is_read_in_a_sitting():
@@ -197,7 +171,7 @@ def test_readmes_ranks_are_of_all_bundles_with_ten_seeds(fields):
 
 def test_what_is_not_played_is_left_out_of_a_union(tmp_path):
     """A bundle's record lists its whole suite, whose methods may have other settings in another."""
-    light = field_numbers.open_played([bundle_of("low-light")])
+    light = open_played([bundle_of("low-light")])
     assert "cei" not in light.record.variants("algorithms")
     assert "cobyla" in {plain.partition("[")[0] for plain in light.record.variants("algorithms")}
 
@@ -206,7 +180,7 @@ def test_spreads_are_those_of_the_tables(measured_data):
     from cbobench.problems.data import DATA_SETS, DataFolder
     from cbobench.problems.tables.measured import HEADERLESS, ROLES
 
-    kept = spreads.read_spreads()
+    kept = read_spreads()
     assert set(kept) == set(ROLES) <= set(DATA_SETS)
     for name, spread in kept.items():
         roles = ROLES[name]
@@ -229,12 +203,16 @@ def test_a_work_tree_with_changes_is_seen():
     assert bundles.played_by({"calls": calls}) == "aaaaaaa, aaaaaaa with changes, unknown"
 
 
+def test_every_group_has_a_page_and_a_word_of_the_command():
+    assert {*GROUPS} == {*field_groups.GROUPS}
+
+
 @pytest.mark.parametrize("name", [*SHARDS])
 def test_every_shard_names_pairs_of_a_shipped_suite(name):
     shard = SHARDS[name]
     assert set(shard) <= {"suite", "only", "seeds", "sha256"}
     assert resources.find_suite(shard["suite"]).exists()
-    assert field_groups.group_of(name) in field_groups.GROUPS
+    assert group_of(name) in field_groups.GROUPS
     for pattern in shard["only"]:
         assert pattern == "*" or ("/" in pattern and "[" not in pattern), "* and ? are wildcards"
 
