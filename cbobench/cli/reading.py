@@ -9,12 +9,16 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cbobench.cli.arguments import tell
 from cbobench.cli.maintenance import import_if_asked
 from cbobench.cli.parser import UNDECIDED
 from cbobench.errors import Misuse
 from cbobench.words import count_noun
+
+if TYPE_CHECKING:
+    from cbobench.report.load import Run
 
 # Words of the command line, not of a comparison.
 OWN = ["command", "handler", "format", "size", "intervals", "run", "other", "union", "imports"]
@@ -71,16 +75,28 @@ def do_best(options: argparse.Namespace, command_line: list[str]) -> int:
     return 0
 
 
+def join_field(run: Run, group: str, published: Path | None) -> tuple[Run, list[str]]:
+    """A run beside a group of the field, and whose curves are in colour: its own methods and the
+    best of the others, by title.
+    """
+    from cbobench.report.field import count_asked, open_beside
+    from cbobench.report.figures.figures import MOST, rank_titles
+
+    joined = open_beside(run, group, published)
+    own = joined.titles("algorithm", [*run.record.labels("algorithms").values()])
+    rivals = [title for title in joined.record.labels("algorithms") if title not in own]
+    if said := count_asked(run, group):
+        tell(said)
+    return joined, [*own, *rank_titles(joined, rivals)][:MOST]
+
+
 def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     """`cbobench figures`."""
-    from cbobench.report.field import count_asked, find_own, open_beside
     from cbobench.report.figures.figures import (
-        MOST,
         DrawOptions,
         describe_files,
         draw_all,
         problems_played,
-        rank_titles,
     )
     from cbobench.report.figures.style import size_of
     from cbobench.report.load import Run
@@ -107,14 +123,8 @@ def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:
     metrics = options.metric
     if options.field is not None:
         metrics = metrics or ["simple_regret"]
-        part = open_beside(part, options.field, options.published)
-        own = part.titles("algorithm", find_own(finished, None))
-        rivals = [title for title in part.record.labels("algorithms") if title not in own]
-        look = replace(
-            look, highlight=options.highlight or [*own, *rank_titles(part, rivals)[: MOST - 1]]
-        )
-        if said := count_asked(finished, options.field):
-            tell(said)
+        part, best = join_field(part, options.field, options.published)
+        look = replace(look, highlight=options.highlight or best)
     found = []
     for figure, paths in draw_all(
         part,

@@ -46,7 +46,7 @@ class CompareOptions:
         against: the same to this algorithm.
         floor: `against` one method, a row for each other one: on how many problems that method
             wins, ties and loses, where smaller differences are ties (in spreads of f where these
-            are known); one floor, or several side by side. By default the suite's, if it has one.
+            are known); several are side by side, after the one that the suite states.
         rounds: the same after these rounds of longer plays; by default after the last.
         field: the run's method beside a group of the published field, such as "low" (see
             `report.field.GROUPS`), as with a floor; by several floors unless one is given.
@@ -83,8 +83,7 @@ class CompareOptions:
 
     def __post_init__(self) -> None:
         kind = " and ".join(self.kinds)
-        has_duels = self.floor is not None or self.rounds is not None
-        over_problems = self.ranks or self.profile or has_duels or self.field
+        over_problems = self.ranks or self.profile or self.has_duels or self.field
         one_run = self.other is None
         for is_refused, why in (
             (len(self.kinds) > 1, f"{kind} are different tables; ask for one of them"),
@@ -98,13 +97,12 @@ class CompareOptions:
                 f"{kind or 'metric'}",
             ),
             (
-                has_duels and self.against is None and self.field is None,
+                self.has_duels and self.against is None and self.field is None,
                 "a floor, and rounds, are of one method against each other one; name it with "
                 "against",
             ),
             (
-                self.floor is not None
-                and not all(map(is_floor, list_values(self.floor) or [None])),
+                self.floor is not None and not all(map(is_floor, list_values(self.floor))),
                 f"floor is {show(self.floor)}; allowed: numbers from 0, differences that count as "
                 "none, such as 1e-4",
             ),
@@ -134,6 +132,17 @@ class CompareOptions:
         """What is compared of a run."""
         return Selection.of(run, self.only, metric=metric, horizon=self.horizon, target=self.target)
 
+    def duel(self, selection: Selection, name: str, floors: Iterable[float] = ()) -> Comparison:
+        """A method against each other one; by some floors unless others are given."""
+        if self.floor is not None:
+            floors = list_values(self.floor)
+        return duel(selection, name, floors, list_values(self.rounds))
+
+    @property
+    def has_duels(self) -> bool:
+        """Whether a method is compared over all problems with each other one."""
+        return self.floor is not None or self.rounds is not None
+
     @property
     def kinds(self) -> list[str]:
         """The tables that are asked for in place of the table of results."""
@@ -152,8 +161,7 @@ def compare_beside(options: CompareOptions, group: str) -> Comparison:
     if options.all:
         compared = compare_pairs(replace(selection, metric=selection.shown[0].name), name)
     else:
-        floors = FLOORS if options.floor is None else list_values(options.floor)
-        compared = shorten(duel(selection, name, floors, list_values(options.rounds)))
+        compared = shorten(options.duel(selection, name, FLOORS))
     said = count_asked(options.run, group)
     return replace(compared, table=compared.table.with_note([said]))
 
@@ -182,9 +190,8 @@ def compare(options: CompareOptions) -> Comparison:
             f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
         )
     name = options.against
-    floor = selection.run.record.floor if options.floor is None else options.floor
-    if name is not None and (floor is not None or options.rounds is not None):
-        return duel(selection, name, list_values(floor or 0.0), list_values(options.rounds))
+    if name is not None and options.has_duels:
+        return options.duel(selection, name)
     if options.best or name is not None:
         return compare_pairs(selection, name)
     if options.ranks:

@@ -162,20 +162,24 @@ def play(folder, floor, out="run"):
 
 
 def test_the_floor_of_a_suite_stands_before_the_play(tmp_path):
-    """It is what `against` takes, stays with what is exported, and no later call changes it."""
+    """It comes first in every table, stays with what is exported, and no later call changes it."""
     run = play(tmp_path, 0.5)
     bundle = cbobench.export(run, tmp_path / "run.zip").file
     for source in (run, bundle, [run, bundle]):
-        compared = cbobench.compare(source, against="random")
+        compared = cbobench.compare(source, against="random", floor=[])
         assert {*compared.frame["floor"]} == {0.5}
-    assert {*cbobench.compare(run, against="random", floor=0).frame["floor"]} == {0.0}
+        assert "floor of the suite: 0.5" in str(compared)
+    others = cbobench.compare(run, against="random", floor=[0, 0.5, 1])
+    assert [*others.frame["floor"]] == [0.5, 0.0, 1.0], "it comes first, whatever is asked"
     play(tmp_path, 0.5)
     for other in (0.1, None):
         with pytest.raises(Misuse, match="begun with the floor 0.5, the suite now says") as refused:
             play(tmp_path, other)
         assert "\n" not in str(refused.value)
     without = play(tmp_path, None, "without")
-    assert "floor" not in cbobench.compare(without, against="random", metric="r").frame
+    compared = cbobench.compare(without, against="random", floor=[])
+    assert [*compared.frame["floor"]] == [0.0]
+    assert "floor of the suite" not in str(compared)
 
 
 @pytest.mark.parametrize("floor", ["tiny", -1, True, float("inf"), [0.1]])

@@ -85,7 +85,7 @@ def find_apart(selection: Selection, title: str) -> pd.DataFrame:
     units = dict.fromkeys(tests["problem"], 1.0)
     if selection.shown[0].name in OF_REWARD:
         variants = selection.run.record.variants("problems")
-        units = {title: find_spread(variants[title]) for title in units}
+        units = {problem: find_spread(variants[problem]) for problem in units}
     apart = [
         -values / units[problem]
         for values, problem in zip(tests["apart"], tests["problem"], strict=True)
@@ -97,13 +97,14 @@ def duel(
     selection: Selection,
     name: str,
     floors: Iterable[float] = FLOORS,
-    rounds: Iterable[int | None] = (None,),
+    rounds: Sequence[int | None] = (None,),
 ) -> Comparison:
     """A method against each other one over all problems, after some rounds and by some floors.
 
     Args:
         name: title, label or name of the method.
-        floors: below one a difference is a tie; in spreads of f where these are known.
+        floors: below one a difference is a tie; in spreads of f where these are known. The one that
+            the suite states comes first; without any it is 0.
         rounds: None is the last.
 
     Returns:
@@ -120,8 +121,11 @@ def duel(
     selection = replace(selection, metric=quantity.name)
     compared = select_paired(selection.groups, title)
     refuse_untestable(selection, compared)
+    stated = selection.run.record.floor
+    headline = [] if stated is None else [stated]
+    floors = [*dict.fromkeys([*headline, *floors])] or [0.0]
     parts = []
-    for after in rounds:
+    for after in rounds or (None,):
         tests = find_apart(replace(selection, after=after), title)
         parts += [judge_rivals(tests, floor).assign(round=after) for floor in floors]
     label = selection.run.record.labels("algorithms")[title]
@@ -130,6 +134,8 @@ def duel(
     frame["rank"] = frame["against"].map(ranks)
     frame = frame.sort_values("rank", kind="stable", ignore_index=True)
     table = render_duels(frame, selection, ranks.get(title, np.nan))
+    if headline:
+        table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
     table = table.with_note(collect_notes(selection, compared))
     return Comparison(frame, table, unplayable=selection.unplayable)
 
