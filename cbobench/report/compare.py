@@ -57,7 +57,6 @@ class CompareOptions:
             better than.
         profile: shares of seeds, and of (problem, target) pairs by round, that come within a
             precision of f*; on COCO's problems within its targets, from 100 to 1e-6 in units of f.
-        means: a column of means beside each of medians, in the table of results.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
     """
 
@@ -77,7 +76,6 @@ class CompareOptions:
     published: str | Path | None = None
     ranks: bool = False
     profile: bool = False
-    means: bool = False
     only_changed: bool = False
     factor: float = 1.0
 
@@ -87,10 +85,6 @@ class CompareOptions:
         one_run = self.other is None
         for is_refused, why in (
             (len(self.kinds) > 1, f"{kind} are different tables; ask for one of them"),
-            (
-                self.means and kind,
-                f"means are in the table of results; leave them out with {kind}",
-            ),
             (
                 self.all and self.field is None and (kind or self.metric),
                 "all shows every quantity in the table of results; leave it out with "
@@ -199,5 +193,5 @@ def compare(options: CompareOptions) -> Comparison:
     if options.profile:
         return profile_algorithms(selection)
     if options.other is None:
-        return tabulate(selection, options.means)
+        return tabulate(selection)
     return compare_runs(selection, open_run(options.other), options.only_changed, options.factor)

@@ -74,11 +74,11 @@ def test_labels_are_shown_and_not_obeyed(run):
 
 
 def test_the_numbers_are_those_of_the_table(run):
-    comparison = cbobench.compare(run, means=True)
+    comparison = cbobench.compare(run)
     texts = Seen(comparison._repr_html_()).texts
     cells = [cell for row in comparison.table.rows for cell in row[1:]]
     assert [text for text in texts if text in {*cells}] == cells
-    assert {"2.0 [1.0, 3.0]", "2.0"} <= set(cells)
+    assert "2.0 [1.0, 3.0]" in cells
 
 
 def test_what_run_returns_shows_its_comparison(run):

@@ -20,7 +20,6 @@ from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 from cbobench.report.tables.table import (
     find_gap,
-    format_beside,
     format_interval,
     format_number,
 )
@@ -313,23 +312,6 @@ def test_brackets(arguments, text):
 
 
 @pytest.mark.parametrize(
-    ("mean", "entry", "text"),
-    [
-        (2.7581, (2.7, 0.3, 5.2), "2.8"),
-        (1234.5678, (0.5, 0.2, 0.8), "1,235"),
-        (0.312, (64.0, 45.0, 74.0), "0.31"),
-        (4.2e-5, (3e-4, 1e-4, 5e-4), "4.2e-05"),
-        (0.0, (3e-4, 1e-4, 5e-4), "0"),
-        (41.23, (33.5, 26.3, np.inf), "41.2"),
-        (2.5, (2.5, np.nan, np.nan), "2.500"),
-        (np.nan, (np.inf, 2.0, np.inf), "–"),
-    ],
-)
-def test_a_mean_has_the_digits_of_its_median(mean, entry, text):
-    assert format_beside(mean, *entry) == text
-
-
-@pytest.mark.parametrize(
     ("values", "texts"),
     [
         ((1e9, 1e9 + 100, 1e9 + 300), ["1,000,000,000", "1,000,000,100", "1,000,000,300"]),
@@ -413,7 +395,7 @@ def test_times_of_a_block_have_no_interval(run):
 
 
 def test_latex_is_what_a_paper_prints(run):
-    """Headline metrics in a float; with `means` each with its mean."""
+    """Headline metrics in a float."""
     text = cbobench.compare(run).render("latex")
     lines = text.splitlines()
     body = lines[lines.index(r"\toprule") + 1 : lines.index(r"\bottomrule")]
@@ -426,8 +408,3 @@ def test_latex_is_what_a_paper_prints(run):
     assert "made, T = 100" in caption
     assert "Median [95~\\% interval] over seeds; bold: best; $^\\dagger$ no method" in caption
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
-    everything = cbobench.compare(run, means=True)
-    assert "R mean & " in everything.render("latex")
-    assert "r mean" in everything.render(width=60), "however narrow the terminal"
-    with pytest.raises(Misuse, match="means are in the table of results"):
-        cbobench.compare(run, means=True, ranks=True)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 FORMATS = ("table", "markdown", "latex", "csv", "json")
 
 WIDE = 100  # columns where there is no terminal that says how many
-MEAN = " mean"  # after a symbol: the mean beside its median
 WORDS = 24  # of a column of words: what it may be wrapped to before a column of numbers is left out
 LEAST = 10  # the same where no column may be left out
 FORMULA = tuple("=+-@＝＋－＠")  # what a spreadsheet takes for the beginning of a formula

@@ -16,7 +16,7 @@ from cbobench.report.load import RunLike
 from cbobench.report.notes import collect_notes
 from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
-from cbobench.report.tables.formats import MEAN, Comparison
+from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import (
     BestMarks,
     describe_need,
@@ -29,7 +29,6 @@ from cbobench.report.tables.table import (
     TextTable,
     describe_median_interval,
     find_gap,
-    format_beside,
     format_interval,
     format_number,
     mark_cell,
@@ -162,14 +161,11 @@ def statistics(quantity: Metric, samples: Sequence[Array]) -> list[dict[str, Any
     return result
 
 
-def tabulate(selection: Selection, means: bool = False) -> Comparison:
+def tabulate(selection: Selection) -> Comparison:
     """Every algorithm's results on every problem of a selection.
 
     The table has a column for each quantity that is shown, whatever its values are. Its note has
     up to three lines: what an entry is, who is best, what is the matter with these cells.
-
-    Args:
-        means: whether a mean stands beside each median.
     """
     groups = selection.groups
     quantities = selection.columns
@@ -197,10 +193,6 @@ def tabulate(selection: Selection, means: bool = False) -> Comparison:
                 has_lost |= quantity.censored and bool(_count_defined(row, quantity))
                 text = _format_median(row, quantity, gap)
                 cells.append(mark_cell(text, group in best, group in unbeaten))
-        if means and quantity.better is not None:
-            columns[quantity.symbol + MEAN] = [
-                _format_mean(row, quantity, gap) for row, gap in zip(rows, gaps, strict=True)
-            ]
     title = f"{selection.title}, n = {describe_count(groups)}{selection.units}"
     verdict = [describe_winners(selection) if is_fair else "", _describe_need(groups, marks)]
     doubts = [line for word, line in DOUBTS.items() if any(getattr(g, word) for g in groups)]
@@ -297,14 +289,6 @@ def _format_median(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
         # apart.
         ends = (-quantity.sign * np.inf, np.inf, np.inf)
     return format_interval(*ends, quantity.is_count, gap) + _count_defined(row, quantity)
-
-
-def _format_mean(row: Mapping[Any, Any], quantity: Metric, gap: float) -> str:
-    """The mean in the digits of the median, and of how many seeds it is where that is not all."""
-    mean = format_beside(
-        row[quantity.name], *_read_interval(row, quantity.name), quantity.is_count, gap
-    )
-    return mean + (_count_defined(row, quantity) if row[f"{quantity.name}_defined"] else "")
 
 
 def _count_defined(row: Mapping[Any, Any], quantity: Metric) -> str:

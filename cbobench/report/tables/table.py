@@ -183,26 +183,6 @@ def format_interval(
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
-def format_beside(
-    value: float, middle: float, low: float, high: float, is_count: bool = False, apart: float = 0.0
-) -> str:
-    """A number beside a `format_interval`, such as a mean: to the same place, with two to four
-    digits of its own.
-    """
-    if not value or not math.isfinite(value) or math.isnan(low + high) or math.isinf(middle):
-        return format_number(value, is_count, apart)
-    if abs(value) >= 1e6:
-        gap = find_gap([middle, low, high]) if abs(middle) >= 1e6 else 0.0
-        return format_number(value, is_count, gap)
-    decimals, digits = _find_decimal_place(middle, low, high, is_count, apart)
-    size = _find_exponent(value)
-    extra = max(0, decimals + _find_exponent(middle) - 3) if middle else 0
-    decimals = max(min(decimals, 3 + extra - size), 1 - size, 0)
-    if digits or decimals > 4 + extra:
-        return f"{value:.{max(digits, 2) - 1}e}"
-    return f"{value:,.{decimals}f}"
-
-
 def _find_decimal_place(
     middle: float, low: float, high: float, is_count: bool, apart: float
 ) -> tuple[int, int]:
