@@ -48,7 +48,7 @@ class FigureContents:
         absent: those without a good cell.
         found: pairs of a sentence, such as `UNKNOWN`, and what it is about.
         outside: what leaves a panel, in sentences.
-        notes: what the legend says in sentences: methods in grey.
+        notes: what the caption says of the legend: methods in grey.
         panels: those that are drawn.
         frames: the rows behind each panel.
     """

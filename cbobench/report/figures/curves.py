@@ -358,21 +358,21 @@ class Panel(ProblemPanel):
             )
             axis.add_collection(line, autolim=False)
             frame = frame.assign(**{name: frame[name].clip(lower=edge) for name in self.drawn})
-        # Grey curves lie below those of the lead.
+        # Grey curves lie below those of the lead, and are last in a legend.
         curves = [
             (looks[str(title)], curve) for title, curve in frame.groupby("algorithm", sort=False)
         ]
         leading = [pair for pair in curves if pair[0].lead]
-        for look, curve in curves:
-            if not look.lead:
-                axis.plot(
-                    curve["t"], curve[self.statistic], drawstyle=self.drawstyle, **look.line()
-                )
         for position, (look, curve) in enumerate(leading):
             share = marker_offset(position, len(leading))
             self._draw_curve(axis, curve, look, share, self.range(frame))
             if self.statistic == "median" and self.bands is False:
                 self._draw_end(axis, curve, look, APART * (position + 1))
+        for look, curve in curves:
+            if not look.lead:
+                axis.plot(
+                    curve["t"], curve[self.statistic], drawstyle=self.drawstyle, **look.line()
+                )
         self._set_data_limits(axis, frame)
         self.name_axes(axis)
 

@@ -241,7 +241,7 @@ def compose(
         return None, contents
     image, axes = grid(contents.panels, size, figure.columns)
     paint(run, axes, contents, frames, highlight)
-    finish(image, axes, contents.panels, size, [plain(note) for note in contents.notes])
+    finish(image, axes, contents.panels, size)
     return image, contents
 
 
@@ -259,9 +259,6 @@ def draw_into(
         mark_edge(axis)
         draw_zeros(axis)
         axis.set_title(plain(panel.title))
-        grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
-        if grey:
-            grey[0].set_label(f"{len(grey):,} others")
 
 
 def paint(
@@ -275,7 +272,7 @@ def paint(
     titles = [title for panel in contents.panels for _, title in panel.pairs(run)]
     lead = choose_lead(run, titles, highlight)
     algorithm_looks = looks(run.full_record, lead.coloured)
-    # A legend names those in colour alone, so the caption names the others.
+    # A legend names those in colour and counts the others, which the caption names.
     if lead.grey:
         labels = run.record.labels("algorithms")
         listed = ", ".join(labels[title] for title in lead.grey)
@@ -300,6 +297,11 @@ def paint(
     ]
     for axis, panel, frame in zip(axes, contents.panels, frames, strict=True):
         panel.draw(axis, frame, algorithm_looks)
+        grey = [line for line in axis.get_lines() if line.get_color() == REST.colour]
+        if grey and not isinstance(panel, Plane):
+            for line in grey[1:]:
+                line.set_label("_grey")
+            grey[0].set_label(f"{len(grey):,} others")
         numbers = frame.copy()
         numbers.insert(0, "problem", panel.problem)
         numbers.insert(1, "metric", panel.quantity)

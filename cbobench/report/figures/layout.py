@@ -114,13 +114,9 @@ def finish(
     axes: Sequence[Any],
     panels: Sequence[AnyPanel],
     size: Size,
-    legend_notes: Sequence[str] = (),
 ) -> None:
     """Letters, ticks, shared scales, zero lines and the legend; then long labels are broken where
     they do not fit.
-
-    Args:
-        legend_notes: sentences below the legend.
     """
     for position, (axis, panel) in enumerate(zip(axes, panels, strict=True)):
         letter = f"({string.ascii_lowercase[position % 26]}) " if len(panels) > 1 else ""
@@ -141,7 +137,7 @@ def finish(
         set_ticks(axis, axis.get_window_extent().width / image.dpi, size, panel)
         mark_edge(axis)
         draw_zeros(axis)
-    _add_legend(image, axes, size, legend_notes)
+    _add_legend(image, axes, size)
     # How much room a label has is known only once the page is laid out, with its legend.
     image.get_layout_engine().execute(image)
     for axis in axes:
@@ -268,10 +264,8 @@ def _make_tick_format(step: float, most: float) -> Callable[[float, int], str]:
     return lambda value, _: f"{value / unit:,.{places}f}{letter if value else ''}".replace("-", "−")
 
 
-def _add_legend(image: Any, axes: Sequence[Any], size: Size, notes: Sequence[str] = ()) -> None:
-    """One legend below all panels, in as many columns as fit, and notes below it; the image grows
-    by its height.
-    """
+def _add_legend(image: Any, axes: Sequence[Any], size: Size) -> None:
+    """One legend below all panels, in as many columns as fit; the image grows by its height."""
     letters = int(size.width * 72 / (0.75 * size.small))
     lines = {
         textwrap.fill(label, letters): line
@@ -294,27 +288,10 @@ def _add_legend(image: Any, axes: Sequence[Any], size: Size, notes: Sequence[str
             borderpad=0.2,
         )
         if columns == 1 or legend.get_window_extent().width <= 0.98 * image.bbox.width:
-            if notes:
-                _add_notes(legend, notes, 0.96 * image.bbox.width, size)
             height = legend.get_window_extent().height / image.dpi
             image.set_figheight(image.get_figheight() + height)
             return
         legend.remove()
-
-
-def _add_notes(legend: Any, notes: Sequence[str], room: float, size: Size) -> None:
-    """Sentences below the entries of a legend, each wrapped into the room, in pixels."""
-    letters = int(size.width * 72 / (0.4 * size.small))
-    while True:
-        text = "\n".join(textwrap.fill(note, letters, break_on_hyphens=False) for note in notes)
-        legend.set_title(text, prop={"size": size.small})
-        if letters <= 20 or legend.get_title().get_window_extent().width <= room:
-            break
-        letters -= 2
-    legend.set_alignment("center")
-    legend.get_title().set_multialignment("left")
-    # A legend's title stands above its entries.
-    legend.get_children()[0].get_children().reverse()
 
 
 def _break_title(axis: Any, room: float) -> None:
