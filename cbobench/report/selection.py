@@ -91,10 +91,14 @@ class Selection:
     @cached_property
     def groups(self) -> list[Group]:
         """The groups of the horizon that is shown."""
-        groups = select_horizon(self.part, self.every_group, self.horizon)
         if self.after is None:
-            return groups
-        return take_round(self.run, groups, self.after)
+            return self.ended
+        return take_round(self.run, self.ended, self.after)
+
+    @cached_property
+    def ended(self) -> list[Group]:
+        """The same groups in the end."""
+        return select_horizon(self.part, self.every_group, self.horizon)
 
     @cached_property
     def arenas(self) -> dict[Arena, list[Group]]:
@@ -145,7 +149,7 @@ class Selection:
         for quantity in self.shown:
             # What a reader asks for is shown, whatever it adds up.
             is_summed = quantity.name == VIOLATION and not self.metric
-            for arena, groups in self.arenas.items():
+            for arena, groups in group_by(self.ended, "arena").items():
                 lack = find_lack(groups, quantity)
                 if is_summed and lacks_unit(variants[arena[0]]):
                     lack = NO_UNIT

@@ -24,7 +24,9 @@ PROBLEMS = ("P", "Q", "R")
 
 
 def make_run(folder, levels, seeds=range(N), problems=PROBLEMS):
-    """Methods whose simple regret ends at a level, a little higher from seed to seed."""
+    """Methods whose simple regret ends at a level, a little higher from seed to seed; those that
+    are no algorithms are variants of random.
+    """
     ends = {name: level + 0.001 * np.arange(len(seeds)) for name, level in levels.items()}
     pairs = [(problem, name) for problem in problems for name in levels]
     return make(
@@ -71,13 +73,15 @@ def test_a_row_per_rival_with_both_verdicts_and_ranks(mine):
     assert {*rows["algorithm_label"]} == {"mine"}
     worse, better = rows.loc[("sobol", 0.01)], rows.loc[("random", 0.01)]
     assert (worse["won"], worse["tied"], worse["lost"], worse["rank"]) == (0, 0, 3, 1.0)
-    assert (better["won"], better["tied"], better["lost"], better["rank"]) == (3, 0, 0, 3.0)
+    assert (better["won"], better["tied"], better["lost"], better["rank"]) == (3, 0, 0, 2.0)
+    assert [worse["is_variant"], better["is_variant"]] == [False, True], "of mine, which is better"
     assert {*rows.xs(1.0, level="floor")["tied"]} == {3}
     text = str(compared)
     assert "0/0/3 <0.001-" in text
     assert "3/0/0 <0.001+" in text
     assert "0/3/0 1.000\n" in text
     assert "of mine 2" in text
+    assert "(2.000)" in text
 
 
 def test_floors_are_side_by_side_and_problems_only_where_asked(mine):

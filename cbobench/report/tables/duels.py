@@ -27,7 +27,7 @@ from cbobench.report.tables.paired import (
     refuse_untestable,
     select_paired,
 )
-from cbobench.report.tables.ranks import rank_algorithms
+from cbobench.report.tables.ranks import rank_solvers
 from cbobench.report.tables.table import TextTable, format_number
 from cbobench.stats.paired_tests import SIGNIFICANT, holm, signed_rank
 from cbobench.words import count_noun
@@ -40,7 +40,8 @@ RULES = (
     "problems that {name} wins/ties/loses, by the median difference over shared seeds, and p "
     "(Wilcoxon by seed, problems as strata, Holm over rivals); + {name} is significantly better, - "
     "the rival; differences below the floor are ties (in spreads of f where these are known), "
-    "infeasible is worse than any number; rank: average over problems by the median"
+    "infeasible is worse than any number; rank: average over problems by the median, one entry per "
+    "solver, its best variant; in brackets: another variant, in place of that"
 )
 
 
@@ -109,7 +110,7 @@ def duel(
 
     Returns:
         In `frame` a row per rival (`against`), round and floor: the fields of `judge`, `p_holm`
-        over the rivals, and the `rank` of the rival.
+        over the rivals, and the `rank` of the rival (see `rank_solvers`).
 
     Raises:
         Misuse: no such method, several metrics, or nothing to compare it with.
@@ -131,43 +132,53 @@ def duel(
     label = selection.run.record.labels("algorithms")[title]
     ranks = find_ranks(selection)
     frame = pd.concat(parts).assign(algorithm=title, algorithm_label=label, metric=quantity.name)
-    frame["rank"] = frame["against"].map(ranks)
-    frame = frame.sort_values("rank", kind="stable", ignore_index=True)
-    table = render_duels(frame, selection, ranks.get(title, np.nan))
+    frame = frame.join(ranks[["place", "rank", "is_variant"]], on="against")
+    frame["is_variant"] = frame["is_variant"].eq(True)
+    frame = frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
+    own = format_rank(ranks.loc[title]) if title in ranks.index else "unknown"
+    table = render_duels(frame, selection, own)
     if headline:
         table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
     table = table.with_note(collect_notes(selection, compared))
     return Comparison(frame, table, unplayable=selection.unplayable)
 
 
-def find_ranks(selection: Selection) -> dict[str, float]:
-    """Average ranks by title; nothing where no two methods can be ranked."""
+def find_ranks(selection: Selection) -> pd.DataFrame:
+    """The rows of `rank_solvers` by title; none where no two methods can be ranked."""
     try:
-        frame = rank_algorithms(selection).frame
+        ranks = rank_solvers(selection).set_index("algorithm")
     except Misuse:
-        return {}
-    return dict(zip(frame["algorithm"], frame["rank"], strict=True))
+        return pd.DataFrame(columns=["place", "rank", "is_variant"])
+    return ranks.assign(place=range(len(ranks)))
 
 
-def render_duels(frame: pd.DataFrame, selection: Selection, rank: float) -> TextTable:
+def format_rank(row: Mapping[Any, Any]) -> str:
+    """A rank, that of a variant in brackets."""
+    rank = format_number(row["rank"])
+    if row["is_variant"]:
+        return f"({rank})"
+    return rank
+
+
+def render_duels(frame: pd.DataFrame, selection: Selection, rank: str) -> TextTable:
     """A row per rival, a column per round and floor, the first of which go last.
 
     Args:
-        rank: of the method that has these rivals; NaN without one.
+        rank: of the method that has these rivals.
     """
     name = frame["algorithm_label"].iloc[0]
     columns: dict[str, None] = {}
     rows: dict[str, list[str]] = {}
     for row in frame.to_dict("records"):
         rival = row["against_label"]
-        rows.setdefault(rival, [rival, format_number(row["rank"])]).append(format_verdict(row))
+        rows.setdefault(rival, [rival, format_rank(row)]).append(format_verdict(row))
         moment = "" if row["round"] is None else f"t = {row['round']:,}, "
         columns[f"{moment}floor {row['floor']:g}"] = None
     return TextTable(
         ["rival", "rank", *columns],
         [*rows.values()],
         title=f"{selection.title}: {name} one against one, by {selection.shown[0].symbol}",
-        note=f"{RULES.format(name=name)}, of {name} {format_number(rank)}",
+        note=f"{RULES.format(name=name)}, of {name} {rank}",
         left=1,
         weights=[0, 0, *range(1, len(columns) + 1)],
     )

@@ -33,19 +33,7 @@ def rank_algorithms(selection: Selection) -> Comparison:
         Misuse: fewer than two algorithms with good cells on every problem, or nothing that can be
             ranked.
     """
-    groups = selection.groups
-    refuse_untestable(selection, groups)
-    labels, gaps = _find_common_algorithms(selection)
-    if len(labels) < 2:
-        lacking = f", which these lack: {gaps}" if gaps else ""
-        raise Misuse(
-            f"ranks need two algorithms that have good cells on every problem{lacking}; choose "
-            "with --only"
-        )
-    ranked = [group for title in labels for group in groups if group.algorithm == title]
-    # Whatever the metric, the same seeds count.
-    arenas = group_by(ranked, "arena")
-    seeds = {arena: _find_shared_seeds(rivals) for arena, rivals in arenas.items()}
+    labels, gaps, arenas, seeds = _find_ranked(selection)
     parts: list[pd.DataFrame] = []
     columns: dict[str, Sequence[str]] = {"algorithm": [*labels.values()]}
     counts = []
@@ -96,6 +84,7 @@ def rank_algorithms(selection: Selection) -> Comparison:
         note += (
             f"\ntoo few problems to mark who is best: {need}, there are {', '.join(undecidable)}"
         )
+    ranked = [group for rivals in arenas.values() for group in rivals]
     if any(group.expected_seeds != seeds[group.arena] for group in ranked):
         least = min(map(len, seeds.values()))
         most = max(map(len, seeds.values()))
@@ -112,8 +101,63 @@ def rank_algorithms(selection: Selection) -> Comparison:
         left=1,
         weights=[*range(len(columns))],
     )
-    table = table.with_note(collect_notes(selection, groups))
+    table = table.with_note(collect_notes(selection, selection.groups))
     return Comparison(pd.concat(parts, ignore_index=True), table, unplayable=selection.unplayable)
+
+
+def rank_solvers(selection: Selection) -> pd.DataFrame:
+    """Average ranks as of `rank_algorithms`, by the first quantity, with one entry per solver: all
+    variants of an algorithm are one, whose entry is the best of them by these very plays.
+
+    Returns:
+        A row per algorithm, a solver's entry first and its variants below it: `algorithm`, `label`,
+        `rank`, `is_variant`, and `seeds`, how many all share at least. The rank of a variant is
+        that which it has in place of its solver's entry.
+
+    Raises:
+        Misuse: as of `rank_algorithms`.
+    """
+    labels, _, arenas, seeds = _find_ranked(selection)
+    quantity, *_ = selection.shown
+    blocks, _ = _compute_medians(selection, arenas, quantity, seeds)
+    better = quantity.better or "lower"
+
+    variants = selection.run.record.variants("algorithms")
+    frame = pd.DataFrame({"algorithm": [*labels], "label": [*labels.values()]})
+    frame["solver"] = [variants[title].name for title in labels]
+    frame["rank"] = stats.average_ranks(blocks, better)
+    frame["is_variant"] = frame.sort_values("rank", kind="stable").duplicated("solver")
+    for place, solver in enumerate(frame["solver"]):
+        is_other = ~frame["is_variant"] & (frame["solver"] != solver)
+        entries = [place, *np.flatnonzero(is_other)]
+        frame.loc[place, "rank"] = stats.average_ranks(blocks[:, entries], better)[0]
+
+    first = frame["solver"].map(frame[~frame["is_variant"]].set_index("solver")["rank"])
+    order = frame.assign(first=first).sort_values(["first", "solver", "is_variant", "rank"]).index
+    return frame.assign(seeds=min(map(len, seeds.values()))).loc[order].reset_index(drop=True)
+
+
+def _find_ranked(
+    selection: Selection,
+) -> tuple[dict[str, str], str, dict[Arena, list[Group]], dict[Arena, frozenset[int]]]:
+    """What is ranked: labels by title; who is left out; by arena the groups, in the same order, and
+    the seeds that count, whatever the metric.
+
+    Raises:
+        Misuse: as of `rank_algorithms`.
+    """
+    refuse_untestable(selection, selection.groups)
+    labels, gaps = _find_common_algorithms(selection)
+    if len(labels) < 2:
+        lacking = f", which these lack: {gaps}" if gaps else ""
+        raise Misuse(
+            f"ranks need two algorithms that have good cells on every problem{lacking}; choose "
+            "with --only"
+        )
+    ranked = [group for title in labels for group in selection.groups if group.algorithm == title]
+    arenas = group_by(ranked, "arena")
+    seeds = {arena: _find_shared_seeds(rivals) for arena, rivals in arenas.items()}
+    return labels, gaps, arenas, seeds
 
 
 def _find_common_algorithms(selection: Selection) -> tuple[dict[str, str], str]:
