@@ -22,7 +22,7 @@ from cbobench import resources
 from cbobench.errors import Misuse
 from cbobench.replay.replay import Outcome, Replay
 from cbobench.report.field import GROUPS, group_of, open_played
-from cbobench.report.quantities import read_spreads
+from cbobench.report.quantities import find_spread, read_spreads
 from cbobench.results.provenance import DISTRIBUTIONS
 from tests.report.made import make
 
@@ -180,7 +180,7 @@ def test_spreads_are_those_of_the_tables(measured_data):
     from cbobench.problems.data import DATA_SETS, DataFolder
     from cbobench.problems.tables.measured import HEADERLESS, ROLES
 
-    kept = read_spreads()
+    kept = {name: spread for name, spread in read_spreads().items() if "coco" not in name}
     assert set(kept) == set(ROLES) <= set(DATA_SETS)
     for name, spread in kept.items():
         roles = ROLES[name]
@@ -192,6 +192,18 @@ def test_spreads_are_those_of_the_tables(measured_data):
         frame = pd.read_csv(file, keep_default_na=False, names=names)
         means = frame.groupby([*roles["inputs"]])[objective].mean()
         assert spread == pytest.approx(means.std(ddof=0), rel=1e-5)
+
+
+def test_spreads_of_coco_are_those_over_its_box(fields):
+    """By other points, and for every problem of the group; the problem's title finds it."""
+    cocoex = pytest.importorskip("cocoex", reason="pip install 'cbobench[coco]'")
+    suite = cocoex.Suite("bbob-constrained", "", "dimensions: 2 function_indices: 7")
+    points = np.random.default_rng(0).uniform(-5, 5, (20_000, 2))
+    problem = suite.get_problem_by_function_dimension_instance(7, 2, 3)
+    spread = np.std([problem(point) for point in points])
+    (variant,) = [v for t, v in fields["coco_2"].variants.items() if "=7,instance=3" in t]
+    assert find_spread(variant) == pytest.approx(spread, rel=0.05)
+    assert all(find_spread(variant) != 1 for variant in fields["coco_2"].variants.values())
 
 
 def test_a_work_tree_with_changes_is_seen():
