@@ -36,9 +36,9 @@ SECONDS = 300
 WORD = re.compile(r"[^\W\d_]{2,}")
 MARKS = "*"
 """Of results: a star or a dagger more or less is another statement; so is a star before a number,
-of the best.
+of the best, and a + or - behind a p.
 """
-TOKEN = re.compile(rf"[^\W\d_]+|\*?[-+]?\d(?:[\d.,]*\d)?|\*?∞|[{MARKS}]")
+TOKEN = re.compile(rf"[^\W\d_]+|\*?[-+]?\d(?:[\d.,]*\d)?|\*?∞|[{MARKS}]|(?<=\d)[-+](?!\S)")
 VARYING = re.compile(
     r"\d[\d.,]* ?(?=(?:µs|ms|s|min|h|kB|MB|GB|CPU|tasks?|worker)\b)|\d{4}-\d\d-\d\d(?: "
     r"\d\d:\d\d(?::\d\d)?)?"

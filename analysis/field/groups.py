@@ -15,7 +15,7 @@ from cbobench.report.figures.profiles import COCO_PRECISIONS
 OURS = ("cei", "cei-exact", "scbo", "furbo", "nei")  # whose standing the pages are about
 EXACT = "cei-exact"  # the one of ours that is told where there is no noise
 PLAIN = ("random", "sobol")  # no rivals
-TARGETS = (0.1, 0.01, 0.001, 1e-5)  # of regret, in spreads of f
+TARGETS = (1e-2, 1e-4, 1e-6)  # of regret, in spreads of f
 SIMPLE, RECOMMENDED = "simple_regret", "recommended_regret"
 
 
@@ -28,6 +28,7 @@ class Section:
         tables: each by a metric, with words on what counts there; the first one ranks the methods.
         also: shards of other groups that its tables show, too.
         heads: the methods of ours that are held one against one.
+        seen: what was looked at before when a setting was chosen.
         targets: of evaluations to reach, in spreads of f, or, with `absolute`, in units of f. (Of
             |f*| where f is in its own units.)
         absolute: so, and with too many problems for a column each.
@@ -39,7 +40,8 @@ class Section:
         (SIMPLE, "The best feasible point that was evaluated counts."),
     )
     also: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ("cei",)
+    heads: tuple[str, ...] = (EXACT, "cei")
+    seen: str = "nothing is recorded as chosen on these problems"
     targets: tuple[float, ...] = TARGETS
     absolute: bool = False
 
@@ -57,34 +59,35 @@ UNDER_NOISE = (
     ),
 )
 COCO = (
-    "Regret and targets are in COCO's own units. `cei` is told here that there is no noise, and "
-    "steps to the boundary: it is what other pages call `cei-exact`."
+    "Targets are in COCO's own units, floors in spreads of f. `cei` is told here that there is no "
+    "noise: it is what other pages call `cei-exact`."
 )
 EXACTLY = (
-    "A point is feasible if no constraint is violated at all. SciPy's solvers and `egobox` allow "
-    "themselves a small violation, and such points count as infeasible."
+    "A point is feasible if no constraint is violated at all; variants called `-tight` end [inside "
+    "the constraints](../methods.md#at-the-last-digits)."
 )
 GROUPS = {
     "held_out": Section(
         "Held out",
-        "No setting of ours was chosen on these problems, but for those named in [what was "
-        f"chosen](../field.md#what-was-chosen-on-what). {EXACTLY}",
-        heads=(EXACT, "cei"),
+        EXACTLY,
+        seen="`cec-g6`, `cec-g24` and `townsend` when the steps of `cei-exact` were chosen; all 20 "
+        "when the settings of `-tight` were",
     ),
     "low": Section(
         "Two to seven dimensions, without noise",
         "Of BoTorch's constrained expected improvement, `botorch-cei-stock` is the library as it "
         "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
         "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
-        "`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial. The steps to the boundary "
-        f"that `cei-exact` makes were made for some of these problems. {EXACTLY}",
-        heads=(EXACT, "cei"),
+        f"`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial. {EXACTLY}",
+        seen="all seven, when searches, steps to the boundary and noise of ours were chosen, and "
+        "when the settings of `-tight` were",
     ),
     "low_theory": Section(
         "The same, for methods with theorems",
         "With the kernel of the problem, and with models fitted to what they observe "
         "(`kernel=fit`). Theorems are of regret over all rounds; [methods](../methods.md) says "
         "what each is told.",
+        seen="all seven, when settings of `cei`, `scbo` and `furbo` were chosen",
         also=("low-ours",),
     ),
     "noisy": Section(
@@ -95,6 +98,7 @@ GROUPS = {
         "the bilog transform is our choice.",
         UNDER_NOISE,
         heads=("nei", "cei"),
+        seen="all four, when samples and confirming rounds of `nei` were chosen",
     ),
     "measured": Section(
         "Tables of real experiments",
@@ -107,17 +111,27 @@ GROUPS = {
         "Batches of four",
         "A rival of another page is not here if its library takes no batches, or its shard is "
         "missing.",
+        seen="all three, but one evaluation at a time",
     ),
-    "ten": Section("Ten and twenty dimensions"),
+    "ten": Section(
+        "Ten and twenty dimensions",
+        seen="`ackley-10`, when transforms of constraints were chosen",
+    ),
     "many": Section("Fifty dimensions and more", heads=("scbo",)),
     "coco_2": Section(
         "COCO's bbob-constrained in two dimensions",
         f"{COCO} {EXACTLY}",
+        seen="15 functions of instance 1, when it was chosen which rounds are steps; all of "
+        "instances 1 to 6, when that was judged",
         targets=COCO_PRECISIONS,
         absolute=True,
     ),
     "coco_10": Section(
-        "COCO's bbob-constrained in ten dimensions", COCO, targets=COCO_PRECISIONS, absolute=True
+        "COCO's bbob-constrained in ten dimensions",
+        COCO,
+        seen="function 5, when regions of `scbo` were chosen",
+        targets=COCO_PRECISIONS,
+        absolute=True,
     ),
 }
 

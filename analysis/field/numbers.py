@@ -4,15 +4,15 @@ compare` has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from analysis.bundles import list_played
 from analysis.field.groups import GROUPS, bundles_of, plain
-from cbobench.errors import Misuse
 from cbobench.metrics import Array
 from cbobench.report.field import group_of, open_played
 from cbobench.report.groups import Group, find_groups
@@ -24,9 +24,8 @@ from cbobench.report.quantities import (
     rounds_to_target,
 )
 from cbobench.report.selection import Selection
-from cbobench.report.tables.duels import FLOORS, duel
+from cbobench.report.tables.duels import FLOORS, duel, find_ranks
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.ranks import rank_algorithms
 from cbobench.suite.variants import Variant
 
 
@@ -109,30 +108,26 @@ class Field:
         """Whether regret has the unit of the targets on all problems."""
         return set(self.spreads.values()) == {1.0}
 
-    def rank(self, metric: str) -> tuple[dict[str, float], int]:
-        """Mean ranks by method over the seeds that all share, best first, and how many these are at
-        least; nothing where they share none, or none has played every problem.
-        """
-        try:
-            frame = rank_algorithms(self.select(metric)).frame
-        except Misuse:
-            return {}, 0
-        labels = map(plain, frame["algorithm_label"])
-        ranked = dict(zip(labels, frame["rank"].tolist(), strict=True))
-        seeds = [
-            frozenset.intersection(
-                *(g.expected_seeds for g in self.groups if g.problem == title and is_in(g, ranked))
-            )
-            for title in {group.problem for group in self.groups}
-        ]
-        ordered = sorted(ranked, key=lambda name: np.nan_to_num(ranked[name], nan=np.inf))
-        return {name: ranked[name] for name in ordered}, min(map(len, seeds))
+    def rank(self, metric: str) -> pd.DataFrame:
+        """The rows of `rank_solvers` by method, as pages call it."""
+        ranks = find_ranks(self.select(metric))
+        return ranks.set_index(ranks["label"].map(plain))
 
     def duel(self, name: str, rounds: Sequence[int | None] = (None,)) -> Comparison:
         """One of ours, as pages call it, against each other method by the first metric."""
         metric, _ = self.section.tables[0]
         title = self.methods[name][0].algorithm
         return duel(self.select(metric), title, FLOORS, rounds)
+
+    @cached_property
+    def earlier(self) -> list[int]:
+        """The last recorded rounds within a third and two thirds of the horizon."""
+        group = self.groups[0]
+        (cell, *_) = group.good["cell"]
+        ((task, ids),) = self.run.played.by_task([cell]).items()
+        (part,) = task.rounds(["cell", "t"], ids)
+        recorded = part.to_pandas()["t"]
+        return [recorded[recorded <= k * group.horizon / 3].max() for k in (1, 2)]
 
     @cached_property
     def heads(self) -> list[str]:
@@ -153,11 +148,6 @@ def open_fields(shards: Iterable[str]) -> dict[str, Field]:
         for name in GROUPS
         if any(group_of(bundle.stem) == name for bundle in bundles)
     }
-
-
-def is_in(group: Group, names: Mapping[str, object]) -> bool:
-    """Whether a group's method is one of some."""
-    return plain(group.algorithm_label) in names
 
 
 def find_median(values: Array) -> float:

@@ -14,6 +14,7 @@ from analysis.field.numbers import Field, find_noise, open_fields
 from analysis.field.settings import describe_play, describe_settings
 from analysis.folders import DOCS, PROSE, ROOT
 from analysis.markdown import fill_sections, tabulate, wrap
+from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 from cbobench.report.tables.duels import FLOORS
 from cbobench.words import count_noun
@@ -21,6 +22,7 @@ from cbobench.words import count_noun
 PAGE = DOCS / "field.md"
 FOLDER = PAGE.with_suffix("")  # with a page and a picture for each group
 README = ROOT / "README.md"
+CHOSEN = "../field.md#what-was-chosen-on-what"
 FRONT = PROSE / "field.md"  # what the front page says beside tables
 
 
@@ -38,17 +40,19 @@ def describe_standing(field: Field) -> str:
 def write_duels(field: Field) -> str:
     """The section on ours one against one."""
     metric, _ = field.section.tables[0]
-    unit = "units of f" if field.section.absolute else "spreads of f"
-    said = f"By a floor of {tables.HEADLINE:g} {unit}: {describe_standing(field)}"
+    floors = {Run(bundle).record.floor for bundle in field.bundles}
+    is_stated = floors == {tables.HEADLINE}
+    when = "which the suite states" if is_stated else "chosen after some of these plays"
+    said = f"By a floor of {tables.HEADLINE:g} spreads of f, {when}: {describe_standing(field)}"
     if not field.heads:
         return f"## One against one\n\n{wrap(said)}"
     first, *_ = field.heads
-    floors = " ".join(f"{floor:g}" for floor in FLOORS)
-    printed = command(f"--metric {metric} --against {first} --floor {floors}")
+    listed = " ".join(f"{floor:g}" for floor in FLOORS)
+    printed = command(f"--metric {metric} --against {first} --floor {listed}")
     said += (
         f" Cells: problems that `{first}` wins/ties/loses by the median difference over shared "
         "seeds, and p (Wilcoxon, problems as strata, Holm; + significantly better, - worse). "
-        f"Infeasible is worst. Printed by {printed}, earlier with `--rounds`."
+        f"Infeasible is worst. Printed, with ranks, by {printed}, earlier with `--rounds`."
     )
     return f"## One against one\n\n{wrap(said)}\n{tables.tabulate_duels(field, first)}"
 
@@ -92,18 +96,19 @@ def write_methods(field: Field) -> str:
     """The section on every method: where it ends, what a user pays, what it costs."""
     said = []
     for metric, words in field.section.tables:
-        ranks, seeds = field.rank(metric)
+        ranks = field.rank(metric)
         said.append(f"{quantities()[metric].label}: {words}")
         if metric == RECOMMENDED:
             said.append(describe_floor(field))
-        missing = [f"`{name}`" for name in field.methods if name not in ranks] if ranks else []
-        if missing:
+        missing = [f"`{name}`" for name in field.methods if name not in ranks.index]
+        if len(ranks) and missing:
             said.append(f"Without a rank, as some problem was not played: {', '.join(missing)}.")
-    if ranks:
+    if len(ranks):
         said.append(
-            "Ranks are means over problems of a method's rank by its median over the "
-            f"{count_noun(seeds, 'seed')} that all ranked methods share, printed by "
-            f"{command(f'--ranks --metric {metric}')}."
+            "Ranks are means over problems by the median over the "
+            f"{count_noun(ranks['seeds'].iloc[0], 'seed')} that all ranked methods share. A solver "
+            "has one entry, its best variant by these very plays; another one stands below it, "
+            "with the rank in brackets that it would have in its place."
         )
     costs = "*ms a round* is CPU time of the thread that plays."
     if failed := tables.list_failed_fits(field):
@@ -151,6 +156,8 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
             wrap(describe_picture(field)),
             write_duels(field),
             write_methods(field),
+            "## What was looked at before\n",
+            wrap(f"{section.seen[0].upper()}{section.seen[1:]} ([all of it]({CHOSEN}))."),
             "## The bundles\n",
             tabulate_bundles([bundle.stem for bundle in field.bundles], "../../published"),
             "Commands of this page, from a clone:\n",

@@ -48,5 +48,6 @@ def measure_coco() -> Iterator[tuple[str, float]]:
 
 if __name__ == "__main__":
     measured = {name: measure_table(name, Path(sys.argv[1])) for name in sorted(ROLES)}
-    spreads = {name: float(f"{spread:.6g}") for name, spread in (*measured.items(), *measure_coco())}
+    exact = measured | dict(measure_coco())
+    spreads = {name: float(f"{spread:.6g}") for name, spread in exact.items()}
     FILE.write_text(json.dumps(spreads, indent=1) + "\n", encoding="utf-8")

@@ -13,19 +13,18 @@ from cbobench.metrics import Metric
 from cbobench.report.figures.profiles import COCO_TARGETS
 from cbobench.report.groups import Group
 from cbobench.report.quantities import fill_unreached, is_reached, quantities
-from cbobench.report.tables.duels import FLOORS
+from cbobench.report.tables.duels import FLOORS, format_rank
 from cbobench.report.tables.table import format_number
 from cbobench.stats.paired_tests import SIGNIFICANT
 from cbobench.words import count_noun, join_words
 
 HEADLINE = 1e-4  # the floor of what pages say in words
-EARLIER = (20, 40)  # rounds before the last at which pages look
 
 
 def order_by_rank(field: Field, metric: str) -> list[str]:
     """The methods of a group by mean rank, those without one last."""
-    ranks, _ = field.rank(metric)
-    return [*ranks, *(name for name in field.methods if name not in ranks)]
+    ranked = field.rank(metric).index
+    return [*ranked, *(name for name in field.methods if name not in ranked)]
 
 
 def describe_targets() -> str:
@@ -76,7 +75,7 @@ def tabulate_methods(field: Field) -> str:
     to each target, over many problems what it reached, and what it cost.
     """
     known = [quantities()[metric] for metric, _ in field.section.tables]
-    ranked = [field.rank(quantity.name)[0] for quantity in known]
+    ranked = [field.rank(quantity.name).to_dict("index") for quantity in known]
     head = ["method", *(f"rank by {quantity.symbol}" for quantity in known)]
     head += [f"to {target:g}" for target in field.section.targets]
     head += ["targets reached", "never feasible"] if field.section.absolute else []
@@ -84,7 +83,7 @@ def tabulate_methods(field: Field) -> str:
     lines = []
     for name in order_by_rank(field, known[0].name):
         groups = field.methods[name]
-        cells = [f"{ranks[name]:.2f}" if name in ranks else "–" for ranks in ranked]
+        cells = [format_rank(ranks[name]) if name in ranks else "–" for ranks in ranked]
         cells += sum_up_evaluations(field, name)
         cells += sum_up(groups, known[0]) if field.section.absolute else []
         lines.append([f"`{name}`", *cells, *sum_up_costs(groups)])
@@ -95,11 +94,9 @@ def tabulate_duels(field: Field, name: str) -> str:
     """One of ours against each other method: by every floor in the end, and by that of the headline
     earlier.
     """
-    horizon = max(group.horizon for group in field.groups)
-    earlier = [t for t in EARLIER if t < horizon]
-    table = field.duel(name, [*earlier, None]).table
+    table = field.duel(name, [*field.earlier, None]).table
     columns = [
-        *(f"t = {t}, floor {HEADLINE:g}" for t in earlier),
+        *(f"t = {t}, floor {HEADLINE:g}" for t in field.earlier),
         *(f"floor {floor:g}" for floor in FLOORS),
     ]
     places = [table.columns.index(column) for column in columns]
@@ -113,10 +110,11 @@ def describe_standing(field: Field, name: str) -> str:
     frame = field.duel(name).frame
     frame = frame[frame["floor"] == HEADLINE]
     is_told = frame["p_holm"] < SIGNIFICANT
-    better = int((is_told & (frame["effect"] > 0)).sum())
     worse = frame.loc[is_told & (frame["effect"] < 0), "against_label"]
     named = join_words(f"`{plain(label)}`" for label in worse) if len(worse) else "none"
+    solvers = frame[~frame["is_variant"]]
+    better = int((is_told & (solvers["effect"] > 0)).sum())
     return (
-        f"`{name}` is significantly better than {better} of {count_noun(len(frame), 'method')}, "
+        f"`{name}` is significantly better than {better} of {count_noun(len(solvers), 'solver')}, "
         f"worse than {named}."
     )

@@ -96,7 +96,7 @@ def test_a_difference_at_the_floor_counts_and_one_below_is_a_tie():
 
 
 def test_rounds_of_longer_plays_are_looked_at(tmp_path):
-    """A leads after round 20, B in the end."""
+    """A leads after round 20, B in the end; on Q nobody is feasible before that, which is a tie."""
     t = np.arange(10, 101, 10)
     early, late = np.ones((N, 10)), np.ones((N, 10))
     early[:, 1:] = 0.5
@@ -104,21 +104,26 @@ def test_rounds_of_longer_plays_are_looked_at(tmp_path):
     rounds = {
         ("P", name): {"t": t, "simple_regret": curve} for name, curve in (("A", early), ("B", late))
     }
-    values = {"P": {"A": early[:, -1], "B": late[:, -1]}}
+    found = np.where(t < 100, np.nan, late)
+    rounds |= {("Q", name): {"t": t, "simple_regret": found} for name in ("A", "B")}
+    values = {
+        "P": {"A": early[:, -1], "B": late[:, -1]},
+        "Q": {"A": found[:, -1], "B": found[:, -1]},
+    }
     folder = make_run(tmp_path / "run", values, rounds=rounds)
     compared = cbobench.compare(folder, against="A", metric="r", floor=0, rounds=[10, 20, 100])
     assert [sides(row) for row in compared.frame.to_dict("records")] == [
-        (0, 1, 0),
-        (1, 0, 0),
-        (0, 0, 1),
+        (0, 2, 0),
+        (1, 1, 0),
+        (0, 1, 1),
     ]
     assert "t = 20, floor 0" in str(compared)
     assert sides(cbobench.compare(folder, against="A", metric="r", floor=0).frame.iloc[0]) == (
         0,
-        0,
+        1,
         1,
     )
-    with pytest.raises(Misuse, match="round 15 of 20 cells was not recorded; give a round that"):
+    with pytest.raises(Misuse, match="round 15 of 40 cells was not recorded; give a round that"):
         cbobench.compare(folder, against="A", metric="r", rounds=15)
 
 

@@ -144,11 +144,13 @@ def duel(
 
 
 def find_ranks(selection: Selection) -> pd.DataFrame:
-    """The rows of `rank_solvers` by title; none where no two methods can be ranked."""
+    """The rows of `rank_solvers` by title, with their `place`; none where no two methods can be
+    ranked.
+    """
     try:
         ranks = rank_solvers(selection).set_index("algorithm")
     except Misuse:
-        return pd.DataFrame(columns=["place", "rank", "is_variant"])
+        return pd.DataFrame(columns=["place", "label", "rank", "is_variant", "seeds"])
     return ranks.assign(place=range(len(ranks)))
 
 
