@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cbobench import params
 from cbobench.algorithms.base import Setting
 from cbobench.gp.box_actions import Box
 from cbobench.params import param
-from cbobench.problems.data import DataFolder
 from cbobench.problems.formulas.box import BoxProblem, Reference
-from tests.helpers import make, setting
+from tests.helpers import make, prepare_class, setting
 
 SIDE = np.linspace(0, 4, 9)
 GRID = np.stack(np.meshgrid(SIDE, SIDE), axis=-1).reshape(-1, 2)
@@ -42,9 +40,7 @@ class Bowl(BoxProblem):
 
 
 def bowl(**settings):
-    task = params.build(Bowl, settings)
-    task.prepare(DataFolder())
-    return task
+    return prepare_class(Bowl, **settings)
 
 
 def on_box(d: int = 2, *, constraints: int = 1, horizon: int = 100) -> Setting:

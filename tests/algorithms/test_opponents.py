@@ -19,15 +19,13 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box_actions import scrambled_sobol
 from cbobench.opponents.library import LibraryMethod
-from cbobench.params import build
-from cbobench.problems.data import DataFolder
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.problems.tables.table import UserTable
 from cbobench.registry import tell_install
 from cbobench.results.provenance import DISTRIBUTIONS
 from tests.algorithms.easy import bowl, on_box, started
 from tests.conftest import ROOT
-from tests.helpers import actions, entry, load, long, make, play, problem
+from tests.helpers import actions, entry, load, long, make, play, prepare_class, problem
 
 OPPONENTS = [n for n in ALGORITHMS.names() if issubclass(ALGORITHMS.get(n), LibraryMethod)]
 LIGHT = ["optuna-tpe", "pymoo-ga", "pymoo-de", "cma-es"]
@@ -583,19 +581,13 @@ class TwoNumbers(Tiny):
 def make_small_task(kind, folder):
     """A problem of which a run plays more rounds than it has configurations."""
     if kind in ("simulator", "four"):
-        task, base = (
-            build({"simulator": Tiny, "four": TwoNumbers}[kind], {}),
-            DataFolder(),
-        )
-    else:
-        rows = [f"{w},{k},{w + (k == 'a')},{w - 6}" for w in range(1, 9) for k in "ab"]
-        (folder / "c.csv").write_text("\n".join(["width,kind,f,g", *rows]))
-        types = {"width": {"int": [1, 8]}, "kind": {"choice": ["a", "b"]}}
-        inputs = {"inputs": types} if kind == "types" else {"inputs": [*types], "one_hot": ["kind"]}
-        roles = {"rows": "c.csv", "objective": "f", "constraints": {"g": {"at_most": 0}}}
-        task, base = build(UserTable, roles | inputs), DataFolder(base=folder)
-    task.prepare(base)
-    return task
+        return prepare_class({"simulator": Tiny, "four": TwoNumbers}[kind])
+    rows = [f"{w},{k},{w + (k == 'a')},{w - 6}" for w in range(1, 9) for k in "ab"]
+    (folder / "c.csv").write_text("\n".join(["width,kind,f,g", *rows]))
+    types = {"width": {"int": [1, 8]}, "kind": {"choice": ["a", "b"]}}
+    inputs = {"inputs": types} if kind == "types" else {"inputs": [*types], "one_hot": ["kind"]}
+    roles = {"rows": "c.csv", "objective": "f", "constraints": {"g": {"at_most": 0}}}
+    return prepare_class(UserTable, folder, **roles, **inputs)
 
 
 @pytest.mark.parametrize("kind", ["four", "types", *long("simulator", "names")])
@@ -644,9 +636,7 @@ class KnownMix(Mix):
 
 
 def make_mixed(cls=Mix, **settings):
-    task = build(cls, settings)
-    task.prepare(DataFolder())
-    return task
+    return prepare_class(cls, **settings)
 
 
 def on_mixed(name, **settings):

@@ -18,8 +18,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
 from cbobench.play.play import CHUNK, Play, PlayOptions
 from cbobench.play.recommendations import Incumbents
-from cbobench.problems.base import Arrivals
-from tests.helpers import LEARNERS, entry, make, play, problem
+from tests.helpers import LEARNERS, entry, make, make_arrivals, play, problem
 
 
 def test_the_quantile():
@@ -60,19 +59,15 @@ def test_incumbents_are_their_definition(points, cut):
 
 
 def test_with_delays_an_action_counts_once_all_of_it_is_told():
-    def arrive(*entries):
-        columns = list(zip(*entries, strict=True)) or [()] * 4
-        return Arrivals(
-            *(np.array(c, dtype=np.intp) for c in columns[:3]), np.array(columns[3], dtype=float)
-        )
-
     arrivals = [
-        arrive(),
-        arrive((0, 1, 0, 5.0)),  # f of round 1, g not yet
-        arrive((0, 2, 0, 1.0), (0, 2, 1, 0.3)),  # round 2 is told, and infeasible
-        arrive((0, 3, 1, -1.0)),
-        arrive((0, 1, 1, 0.1), (0, 3, 0, -2.0)),  # round 1 is less infeasible; round 3 is feasible
-        arrive((0, 4, 0, -3.0), (0, 4, 1, -1.0)),  # feasible too, and worse
+        make_arrivals([]),
+        make_arrivals([(0, 1, 0, 5.0)]),  # f of round 1, g not yet
+        make_arrivals([(0, 2, 0, 1.0), (0, 2, 1, 0.3)]),  # round 2 is told, and infeasible
+        make_arrivals([(0, 3, 1, -1.0)]),
+        make_arrivals(
+            [(0, 1, 1, 0.1), (0, 3, 0, -2.0)]
+        ),  # round 1 is less infeasible; round 3 is feasible
+        make_arrivals([(0, 4, 0, -3.0), (0, 4, 1, -1.0)]),  # feasible too, and worse
     ]
     actions = np.array([[10], [20], [30], [40], [50], [60]])
     unknown = np.full((6, 1), np.nan)

@@ -9,17 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cbobench import params
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import Algorithm, OneRun
 from cbobench.play.recorder import Recorder
 from cbobench.problems.base import Feedback
-from cbobench.problems.data import DataFolder
 from cbobench.problems.instances import Drawn
 from cbobench.problems.simulators.simulator import Simulator
 from tests.check.test_check import SIBLINGS
-from tests.helpers import entry, long_cases, make, play, prepare, problem
+from tests.helpers import entry, long_cases, make, play, prepare, prepare_class, problem
 
 EXACT = {"noise_f": 0.0, "noise_g": 0.0}
 HORIZON = 20
@@ -266,12 +264,6 @@ class Rounded(YesOrNo):
         return [f, g if g > 0 else 1e-12]
 
 
-def simulator(cls, **settings):
-    task = params.build(cls, settings)
-    task.prepare(DataFolder())
-    return task
-
-
 @pytest.mark.parametrize(
     ("cls", "name"),
     [
@@ -281,7 +273,7 @@ def simulator(cls, **settings):
     ],
 )
 def test_a_simulator_without_noise(cls, name):
-    task = simulator(cls)
+    task = prepare_class(cls)
     settings = {"B": 3.0} if name == "penalty-noisy" else {}
     cells, chunk, recommended = recommendations(task, make(name, **settings), 25)
     assert_best_measured(chunk, recommended, task.settle)
@@ -291,7 +283,7 @@ def test_a_simulator_without_noise(cls, name):
 
 @pytest.mark.parametrize("rule", ["skip", {"f": 5.0, "g": 0.001}])
 def test_a_failed_simulation_is_nothing_measured(rule):
-    task = simulator(YesOrNo, on_failure=rule)
+    task = prepare_class(YesOrNo, on_failure=rule)
     cells, chunk, _ = recommendations(task, make("random"), 40)
     assert cells.channel.failed.all()
     x, values = cells.recommendations.last
@@ -306,7 +298,7 @@ def test_a_failed_simulation_is_nothing_measured(rule):
 
 
 def test_what_does_not_say_that_it_has_no_noise_may_have_some():
-    task = simulator(Doubted, repeats=2)
+    task = prepare_class(Doubted, repeats=2)
     cells = recommendations(task, make("cei"), 3)[0]
     assert not cells.recommendations.exact.any()
 

@@ -16,11 +16,10 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.box_actions import Box, design
 from cbobench.opponents.library import LibraryMethod
 from cbobench.play.play import Play, PlayOptions
-from cbobench.problems.data import Site
 from cbobench.problems.known import Known, limit_box, make_known
 from cbobench.problems.tables.past import take_past
 from cbobench.problems.tables.table import UserTable
-from tests.helpers import long
+from tests.helpers import long, make, prepare, prepare_class
 
 BOTORCH = ("botorch-cei", "botorch-nei", "botorch-scbo")
 ROWS = {"a": np.repeat(np.arange(1, 9), 3), "f": np.repeat(np.arange(1.0, 9.0), 3)}
@@ -61,7 +60,7 @@ class Mill(Simulator):
 
 
 def play(problem, name, seeds=2, horizon=9):
-    algorithm = params.build(ALGORITHMS.get(name), {})
+    algorithm = make(name)
     algorithm.check(problem)
     options = PlayOptions(initial={"sobol": 3}, recommend_after=(5,))
     result = Play(problem, "p", algorithm, name, range(seeds), horizon, options)
@@ -78,9 +77,7 @@ def make_table(tmp_path, bound, **words):
         "constraints": {"a": {"at_most": bound, **words}},
     }
     resolved = params.resolve(UserTable, settings)
-    task = params.build(UserTable, UserTable.complete(resolved))
-    task.prepare(Site())
-    return task
+    return prepare_class(UserTable, **UserTable.complete(resolved))
 
 
 @pytest.mark.parametrize(
@@ -125,10 +122,10 @@ def test_only_an_input_can_be_known(tmp_path):
         "constraints": {"g": {"at_most": 3, "known": True}},
     }
     with pytest.raises(Misuse, match="'g': known is true, but it is no input"):
-        params.build(UserTable, settings).prepare(Site())
+        prepare_class(UserTable, **settings)
     settings["constraints"]["g"]["known"] = "yes"
     with pytest.raises(Misuse, match="known is 'yes'; allowed: true, false"):
-        params.build(UserTable, settings).prepare(Site())
+        prepare_class(UserTable, **settings)
 
 
 def test_levels_are_modelled_in_the_middle_and_equal_repeats_are_exact(tmp_path):
@@ -146,8 +143,7 @@ def test_levels_are_modelled_in_the_middle_and_equal_repeats_are_exact(tmp_path)
 )
 @pytest.mark.parametrize("noise", [0.0, pytest.param(0.1, marks=pytest.mark.long)])
 def test_ours_stay_inside_on_a_box(name, noise):
-    task = params.build(Cut, {"noise_f": noise, "noise_g": noise})
-    task.prepare(Site())
+    task = prepare_class(Cut, noise_f=noise, noise_g=noise)
     actions, result = play(task, name)
     recommended, _ = result.recommendations.last
     for points in (actions, recommended):
@@ -156,8 +152,7 @@ def test_ours_stay_inside_on_a_box(name, noise):
 
 @pytest.mark.parametrize("name", ["random", "sobol"])
 def test_who_knows_no_constraint_is_asked_again_at_no_cost_of_a_round(name):
-    task = params.build(Cut, {})
-    task.prepare(Site())
+    task = prepare_class(Cut)
     actions, _ = play(task, name)
     assert actions.shape[:2] == (9, 2)
     assert (actions @ [1, 2] <= 2).all()
@@ -172,8 +167,7 @@ def test_other_libraries_play_inside_or_are_asked_again(name, tmp_path):
     method = ALGORITHMS.get(name)
     if issubclass(method, LibraryMethod) and method.missing():
         pytest.skip(method.missing())
-    task = params.build(Cut, {"noise_f": 0.0, "noise_g": 0.0})
-    task.prepare(Site())
+    task = prepare_class(Cut, noise_f=0.0, noise_g=0.0)
     actions, _ = play(task, name, seeds=1, horizon=14)
     assert (actions @ [1, 2] <= 2).all()
     # Where all constraints are known, f alone is left.
@@ -203,8 +197,7 @@ class Insisting(AskTell):
 
 
 def test_who_insists_is_refused_in_a_line():
-    task = params.build(Cut, {})
-    task.prepare(Site())
+    task = prepare_class(Cut)
     with pytest.raises(CellFailure, match="100 points in a row lie beyond a known constraint"):
         list(Play(task, "p", Insisting(), "insisting", [0], 2))
     with pytest.raises(CellFailure, match="beyond a known constraint, which this method does not"):
@@ -212,8 +205,7 @@ def test_who_insists_is_refused_in_a_line():
 
 
 def test_a_simulator_is_asked_for_what_is_allowed_alone():
-    task = params.build(Mill, {})
-    task.prepare(Site())
+    task = prepare_class(Mill)
     assert task.m == task.constraints == 2
     assert task.learned.tolist() == [0, 1]
     assert task.identity() == {"known": ["speed * feed <= 90", "feed at most 15"]}
@@ -231,7 +223,7 @@ def test_a_stated_optimum_keeps_known_constraints():
         {"reference": Reference(x=(1.0, 1.0), f=2.0, slater=0.5, share=0.5, how="by hand")},
     )
     with pytest.raises(Misuse, match=r"is beyond x_1 \+ 2 \* x_2 <= 2"):
-        params.build(wrong, {}).prepare(Site())
+        prepare_class(wrong)
 
 
 def test_designs_and_candidates_lie_inside():
@@ -284,7 +276,7 @@ def test_known_is_a_list_of_texts(known):
     for base in (Mill, Cut):
         wrong = type("Wrong", (base,), {"known": known})
         with pytest.raises(Misuse, match="allowed: a list of comparisons of inputs"):
-            params.build(wrong, {}).prepare(Site())
+            prepare_class(wrong)
 
 
 def test_constraints_of_a_simulator_are_known_on_inputs_alone():
@@ -320,8 +312,7 @@ def test_only_known_constraints_leave_f_to_learn():
         def simulate(self, x, gen):
             return {"rate": x["speed"] - x["feed"]}
 
-    task = params.build(Free, {})
-    task.prepare(Site())
+    task = prepare_class(Free)
     assert task.learned.tolist() == [0]
     _, result = play(task, "cei")
     assert result.metrics.final["violations"].tolist() == [0, 0]
@@ -336,8 +327,7 @@ def test_what_is_beyond_is_refused_wherever_it_is_stated(tmp_path):
     )
     with pytest.raises(Misuse, match="best_known is .* beyond what is known"):
         params.build(wrong, {})
-    task = params.build(Cut, {})
-    task.prepare(Site())
+    task = prepare_class(Cut)
     past = {"columns": ["x_1", "x_2", "f", "g_1"], "rows": [["0.9", "0.95", "1.85", "-0.19"]]}
     with pytest.raises(Misuse, match="no action of the problem, .* and has known constraints"):
         take_past(task, past)
@@ -367,11 +357,8 @@ def test_hardly_any_point_left():
 
 
 def test_functions_that_move_are_not_known_where_they_were_played():
-    from cbobench.problems import PROBLEMS
-
     words = {"noise_f": 0.05, "noise_g": 0.0, "grid": 16, "first_change": 6, "second_change": 12}
-    task = params.build(PROBLEMS.get("feasible-pocket-drift"), words)
-    task.prepare(Site())
+    task = prepare("feasible-pocket-drift", **words)
     _, result = play(task, "ckb-restart", horizon=14)
     assert result.algorithm.measured is None
     assert not result.setting.exact.any()

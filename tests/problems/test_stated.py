@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from cbobench.errors import Misuse
-from cbobench.params import build
 from cbobench.problems import PROBLEMS
-from cbobench.problems.data import DataFolder
 from cbobench.problems.formulas.cec2006 import HeldOut
 from cbobench.problems.formulas.high_dimensional import HighDimensional
 from cbobench.problems.formulas.literature import gramacy as Gramacy
@@ -75,7 +73,7 @@ DEAR = ["yes-or-no", "simionescu", "robust-speed-reducer", "townsend"]
 @pytest.mark.parametrize("name", on_boxes(HighDimensional, HeldOut, dear=DEAR))
 def test_ours_are_consistent_whatever_the_parameters(name):
     cls = PROBLEMS.get(name)
-    build(cls, {}).prepare(DataFolder())
+    prepare_class(cls)
     for settings in (
         {"scaled": True},
         {"scaled": False},
@@ -85,7 +83,7 @@ def test_ours_are_consistent_whatever_the_parameters(name):
         if "scaled" in settings and name in ("feasible-pocket-drift", "queue-stability"):
             continue
         if {*settings} <= {*cls.__dataclass_fields__}:
-            build(cls, settings).prepare(DataFolder())
+            prepare_class(cls, **settings)
 
 
 def test_every_phase_is_looked_at(monkeypatch):
