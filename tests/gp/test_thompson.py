@@ -160,47 +160,6 @@ def test_who_is_not_drawn_does_not_win(kind, name, lam, infeasible):
     assert np.mean(drawn_counts) < 300
 
 
-@pytest.mark.parametrize("infeasible", [0.0, 0.4])
-@pytest.mark.long
-def test_winners_have_the_law_of_dense_winners(infeasible, monkeypatch):
-    """How often each of twelve groups of actions wins, in 700 samples each way; left out too early,
-    it shows.
-    """
-    monkeypatch.setattr(thompson, "BLOCK", 4)
-    learned = Told("box", "matern52", 0.3, q=60, infeasible=infeasible)
-    rng = np.random.default_rng(0)
-    moments = [learned.dense(learned.asked, j) for j in range(3)]
-    roots = [np.linalg.cholesky(covariance + 1e-8 * np.eye(60)) for _, covariance in moments]
-
-    def dense():
-        return best_of(
-            np.stack(
-                [m + r @ rng.standard_normal(60) for (m, _), r in zip(moments, roots, strict=True)]
-            )
-        )
-
-    def lazy():
-        drawn, values = learned.model.sample(learned.where, rng)
-        sizes.append(len(drawn))
-        return drawn[best_of(values)]
-
-    def counts(draw):
-        return np.bincount([draw() % 12 for _ in range(700)], minlength=12)
-
-    def distance(first, second):
-        """Chi-squared of two samples, eleven degrees of freedom: 31.3 is exceeded once in a
-        thousand.
-        """
-        return ((first - second) ** 2 / np.maximum(first + second, 1)).sum()
-
-    sizes = []
-    expected = counts(dense)
-    assert distance(counts(lazy), expected) < 31.3
-    assert np.mean(sizes) < 55
-    monkeypatch.setattr(thompson, "REACH", 0.5)
-    assert distance(counts(lazy), expected) > 31.3, "negative control"
-
-
 def test_violations_that_add_up_to_more_than_the_goals_cannot_win():
     """Twenty constraints of which none alone is above the goal's violation: counted in a million
     draws.

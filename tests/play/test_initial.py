@@ -254,11 +254,7 @@ def test_a_design_on_a_box_is_scipys_sobol_sequence(name, count):
     )
 
 
-def test_designs_spread_over_the_box_and_hold_no_action_twice():
-    points = design(BOX().actions, "sobol", 16, [generator("a", s) for s in range(20)])
-    units = BOX().actions.unit(points)
-    for half in (units < 0.5, units >= 0.5):  # per axis half of 16 points; random ones have 2 to 14
-        assert (half.sum(axis=0) == 8).all()
+def test_designs_hold_no_action_twice():
     for name in ("sobol", "random"):
         index = design(GRID().actions, name, 36, [generator("a", 1)])
         assert sorted(index[:, 0]) == list(range(36))
@@ -270,27 +266,14 @@ def test_designs_spread_over_the_box_and_hold_no_action_twice():
     )
 
 
-@pytest.mark.parametrize(
-    ("task", "count", "seeds"), [(BOX, 5, 200), (GRID, 5, 500)], ids=["box", "finite"]
-)
-def test_designs_of_different_seeds_are_independent(task, count, seeds):
-    """All are different (few actions: nearly all), and two share a point as random ones do: on a
-    box never.
+def test_designs_of_different_seeds_are_independent():
+    """Nearly all are different, and two share an action as random ones do. On a box they are those
+    of SciPy, as above.
     """
-    points = design(
-        task().actions,
-        "sobol",
-        count,
-        [generator("initial design", "test", s) for s in range(seeds)],
-    )
-    if task is BOX:
-        points = (points * np.array([1.0, np.pi])).sum(axis=2)  # a number per point
-    sorted_points = np.sort(points, axis=0)
-    assert len(np.unique(sorted_points, axis=1).T) >= (seeds if task is BOX else 0.95 * seeds)
-    if task is BOX:
-        assert len(np.unique(sorted_points)) == sorted_points.size
-        return
-    n = task().actions.n
+    count, actions_set = 5, GRID().actions
+    sorted_points = np.sort(design(actions_set, "sobol", count, streams(500)), axis=0)
+    assert len(np.unique(sorted_points, axis=1).T) >= 475
+    n = actions_set.n
     shared = np.mean(
         [
             len(np.intersect1d(sorted_points[:, s], sorted_points[:, s + 1]))

@@ -19,7 +19,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Matern
 from cbobench.play.play import Play, PlayOptions
-from tests.helpers import actions, assert_same_rows, load, make, problem
+from tests.helpers import actions, load, make, problem
 
 BOX = partial(problem, "feasible-pocket", candidates=64)
 GRID = partial(problem, "rkhs", d=2, n=36)
@@ -328,21 +328,3 @@ def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_ski
         "admmbo on feasible-pocket[candidates=64]: it needs feedback at once, before the next round"
     )
     assert left_out in table
-
-
-@pytest.mark.long  # blocks are held above, workers and restarts by tests/sweep
-def test_same_bits_for_blocks_workers_and_a_restart_with_fitted_models(suite, tmp_path):
-    path = suite()
-    cbobench.run(path, out=tmp_path / "whole", cpus=0)
-    ended = cbobench.run(path, out=tmp_path / "parts", cpus=0, block=1, budget="0.000001cpus")
-    assert (ended.spent, 0 < ended.played < 9) == (True, True)
-    assert cbobench.run(path, out=tmp_path / "parts", cpus=2, block=1).played == 9 - ended.played
-    assert_same_rows(tmp_path / "whole", tmp_path / "parts")
-    cbobench.run(suite(4), out=tmp_path / "other", cpus=0, seeds=1)
-    of_three, of_four = (
-        cbobench.load_rounds(tmp_path / run).query("seed == 0")["regret"]
-        for run in ("whole", "other")
-    )
-    assert of_three.tolist() != of_four.tolist(), (
-        "negative control: they depend on how many are under way"
-    )

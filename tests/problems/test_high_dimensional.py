@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from cbobench.errors import Misuse
 from cbobench.problems import PROBLEMS
-from cbobench.problems.data import DataFolder
 from cbobench.problems.formulas import high_dimensional
 from cbobench.problems.formulas.high_dimensional import (
     GOAL,
@@ -58,13 +56,6 @@ def test_the_stored_point_is_feasible_and_has_the_stored_value(name):
     assert np.isfinite(
         task.formula(np.stack([task.box.low, task.box.high, (task.box.low + task.box.high) / 2]))
     ).all()
-
-
-def test_a_wrong_reference_is_refused():
-    task = build_task("keane-10")
-    wrong = type("Wrong", (type(task),), {"reference": replace(task.reference, x=(0.0,) * 10)})
-    with pytest.raises(Misuse, match="the stated optimum is .*not feasible"):
-        wrong().prepare(DataFolder())
 
 
 @pytest.mark.parametrize("name", [*ACKLEY, "cec-g4"])

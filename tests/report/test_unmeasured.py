@@ -154,14 +154,6 @@ def test_ranks_and_pairs_count_what_is_known(run):
     assert set(pairs[pairs["n"] > 0]["metric"]) >= {"simple_value", "violations"}
 
 
-def test_profiles_say_what_is_missing(run):
-    assert "r: no optimum of shop is known" in str(cbobench.compare(run, profile=True)).replace(
-        "\n", " "
-    )
-    with pytest.raises(Misuse, match="not defined: no optimum of shop is known"):
-        cbobench.compare(run, profile=True, only="shop/*")
-
-
 @pytest.mark.usefixtures("unpainted")
 def test_figures_draw_the_best_feasible_value(run, tmp_path):
     assert main(["figures", str(run), "--out", str(tmp_path / "f"), "--only", "shop/*"]) == 0

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 import cbobench
 from cbobench.errors import DamagedRun
 from cbobench.replay.differences import read_records
 from cbobench.report.load import Run
-from cbobench.results.compact import compact
-from cbobench.results.export import export
-from cbobench.results.folder import open_run
 from cbobench.results.rounds import Digests
 from tests.results.forging import set_column
 
@@ -36,24 +31,8 @@ def run(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def bundle(run):
-    return run.parent / export(run, run.parent / "b.zip").file
-
-
 def records(place):
     return read_records(Run(place).played, Run(place).cells["cell"].tolist())
-
-
-def test_a_bundle_holds_the_digests_of_its_run(run, bundle, tmp_path):
-    merged = tmp_path / "merged"
-    shutil.copytree(run, merged)
-    compact(open_run(merged))
-    of_run, theirs, also = records(run), records(bundle), records(merged)
-    digests = {cell: record.final["digest"] for cell, record in of_run.items()}
-    assert len({*digests.values()}) == len(digests) == 24, "no two plays share a digest"
-    assert {cell: record.final["digest"] for cell, record in theirs.items()} == digests
-    assert {cell: record.final["digest"] for cell, record in also.items()} == digests
 
 
 def test_every_bit_of_a_play_enters_its_digest(run):

@@ -243,14 +243,6 @@ def test_a_matrix_that_is_no_covariance_is_refused_before_the_sweep(
     assert not (tmp_path / "w").exists()
 
 
-def test_a_formula_with_a_hole_is_refused_before_the_sweep(play_wrong, tmp_path):
-    with pytest.raises(
-        Misuse, match=r"formula gives f = nan at x = .*; it must be finite in the whole box"
-    ):
-        play_wrong("mine_wrong:Holed: {candidates: 64}", "rpol-ucb")
-    assert not (tmp_path / "w").exists()
-
-
 def test_a_hole_that_no_sample_met_ends_the_cell_when_it_is_played():
     task = problem("feasible-pocket", candidates=64)
     task.formula = lambda x, true_formula=task.formula: true_formula(x)
