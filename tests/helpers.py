@@ -115,9 +115,9 @@ LEARNERS = [name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).refe
 """All methods that know no reference."""
 
 
-def on_boxes(*but: type, dear: Iterable[str] = ()) -> list[Any]:
-    """The problems on boxes but some classes, arguments of a test, where dear ones are left to
-    `make test-long`; COCO's is skipped where its package is missing.
+def on_boxes(*but: type) -> list[Any]:
+    """The problems on boxes but some classes, arguments of a test; COCO's is skipped where its
+    package is missing.
     """
     classes = {name: PROBLEMS.get(name) for name in PROBLEMS.names()}
     names = [
@@ -130,9 +130,7 @@ def on_boxes(*but: type, dear: Iterable[str] = ()) -> list[Any]:
         if find_spec("cocoex") is None
         else ()
     )
-    # 8,192 evaluations of the last one take seconds
-    marks = {"coco": missing, **dict.fromkeys([*dear, "ridge-20"], pytest.mark.long)}
-    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
+    return [pytest.param(name, marks=missing if name == "coco" else ()) for name in names]
 
 
 def problem(name: str, **settings: Any) -> Problem:

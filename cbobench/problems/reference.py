@@ -4,8 +4,8 @@ Multi-start SLSQP on the unit cube. Derivatives are differences of fourth order 
 inside the box, so a formula need not be defined outside it; it must be smooth near the optimum for
 its last digits to be right.
 
-What is checked: shapes, finite values, and that a search does not beat the stated optimum.
-`cbobench check` derives all that a class states of its optimum, and compares.
+What is checked before a play: shapes, finite values, and that the stated optimum is a feasible
+point with that reward. `cbobench check` derives all that a class states of it, and compares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from cbobench.gp.box_actions import Box, sobol
 from cbobench.gp.kernels import Array
 from cbobench.problems.instances import Formula, Settle
 from cbobench.problems.user_classes import BOOLEAN, name_functions, read_run
-from cbobench.threads import single_thread
 
 STEP = 2e-4  # of a side, between the points of a difference
 CENTRAL = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12
@@ -233,9 +232,6 @@ def _centres(played: Formula, units: Array, values: Array) -> list[Array]:
 SAMPLE = 2**13  # points at which a formula has to be finite
 ROUNDING = 1e-14  # of a constraint at a stated optimum, relative to its largest value
 VECTORISED = "use x[..., 0] and NumPy functions, or put @cbobench.pointwise above it"
-# of the search that a stated optimum is held against: a fraction of a second
-STARTS = 4
-POWER = 12
 
 
 @dataclass(frozen=True)
@@ -391,27 +387,6 @@ def contradiction(
     if not abs(values[0] - reference.f) <= reference.tolerance:
         return f"f = {reference.f:.10g} at {at}, where the formula gives f = {values[0]:.10g}"
     return ""
-
-
-@single_thread()
-def describe_beaten(formula: Formula, reference: Reference, box: Box) -> str:
-    """Describes how a short search beats a stated optimum, or returns ''.
-
-    What it finds is a proof: a point where every g_j <= 0, whatever the problem's
-    `feasibility_tolerance`.
-    """
-    try:
-        better = search(formula, box, STARTS, POWER, [np.array(reference.x, dtype=float)])
-    except (CbobenchError, ArithmeticError, LookupError, TypeError, ValueError):
-        return ""  # of formulas that are not smooth
-    f = float(better.values[0])
-    if f - reference.f <= reference.tolerance:
-        return ""
-    at = ", ".join(f"{v:.10g}" for v in better.x)
-    return (
-        f"f = {reference.f:.10g}, but f = {f:.10g} at x = ({at}), which is feasible and better "
-        f"by {f - reference.f:.3g}"
-    )
 
 
 ACCURACY = 1e-9  # of a derived optimum, relative to 1 + |f|

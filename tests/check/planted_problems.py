@@ -9,6 +9,7 @@ import numpy as np
 
 from cbobench.problems.base import Feedback
 from cbobench.problems.formulas.box import BoxProblem, Reference
+from cbobench.problems.formulas.literature import gramacy as Gramacy
 
 
 @dataclass(kw_only=True)
@@ -76,6 +77,12 @@ class Mistaken(Disc):
     """States a margin that is half of what it is."""
 
     reference = replace(Disc.reference, slater=0.5)
+
+
+class Local(Gramacy):
+    """States the best point of another valley of the feasible set."""
+
+    reference = replace(Gramacy.reference, x=(0.0, 0.75), f=-0.75)
 
 
 class FirstAxis(Disc):

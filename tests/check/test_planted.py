@@ -55,6 +55,7 @@ FAULTS = {
     "QuitsIn": ("constraints as declared", "fails: SystemExit: 0"),
     "Unstated": ("optimum as derived", "Unstated does not say its optimum"),
     "Mistaken": ("optimum as derived", "slater is 0.5; found: 1"),
+    "Local": ("optimum as derived", "found: -0.599788"),
     "FirstAxis": (
         "constraints as declared",
         "formula at points of shape (6, 2) gives shape (2, 2); it must be (6, 2)",

@@ -66,11 +66,7 @@ def test_a_tolerance_allows_for_rounded_coordinates():
     prepared(type("Bowl", (Bowl,), {"feasibility_tolerance": 1e-8}), rounded)
 
 
-# whose optima take seconds to search, as preparing them elsewhere does
-DEAR = ["yes-or-no", "simionescu", "robust-speed-reducer", "townsend"]
-
-
-@pytest.mark.parametrize("name", on_boxes(HighDimensional, HeldOut, dear=DEAR))
+@pytest.mark.parametrize("name", on_boxes(HighDimensional, HeldOut))
 def test_ours_are_consistent_whatever_the_parameters(name):
     cls = PROBLEMS.get(name)
     prepare_class(cls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass, fields, make_dataclass, replace
+from dataclasses import Field, dataclass, make_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
@@ -23,7 +23,7 @@ from cbobench.problems.instances import Formula as Formula
 from cbobench.problems.instances import Generators, Settle, settled_formula
 from cbobench.problems.known import describe_known, limit_box, make_known
 from cbobench.problems.reference import Reference as Reference
-from cbobench.problems.reference import check_formula, contradiction, describe_beaten
+from cbobench.problems.reference import check_formula, contradiction
 from cbobench.problems.reference import pointwise as pointwise
 from cbobench.problems.tables.configurations import Rule, plain_rules
 from cbobench.problems.user_classes import refuse_no_constraint
@@ -32,8 +32,6 @@ from cbobench.words import list_names
 SAMPLE = 2**13  # points at which a formula's range, spread and Slater margin are read off
 LARGEST_GRID = 10_000
 NEAR = 0.1  # of a side
-BEATEN: dict[Any, str] = {}
-"""What `describe_beaten` said of formulas, because a suite may name a problem many times."""
 MANY = 8  # dimensions, from which on a shipped formula's lengthscale grows with their number
 
 
@@ -84,8 +82,8 @@ class BoxProblem(FeedbackModel):
     reference: ClassVar[Reference]
     seed_independent = True
     searched: ClassVar[bool] = True
-    """Whether what is stated of the optimum is held against a search: not where one takes minutes,
-    or where the optimum is known by construction.
+    """Whether `cbobench check` holds the stated optimum against a search: not where one takes
+    minutes, or where the optimum is known by construction.
     """
 
     noise_f: float = noise_on(0.1, "f")
@@ -211,18 +209,8 @@ class BoxProblem(FeedbackModel):
                 )
             return
 
-        # Noise, kernel and grid move no optimum: problems that differ in them alone share one
-        # search.
-        own = {f.name for f in fields(self)} - {f.name for f in fields(BoxProblem)}
-        parameters = repr(sorted((parameter, getattr(self, parameter)) for parameter in own))
-        for number, (formula, reference) in enumerate(self.stated()):
-            wrong = self.mistake(formula, reference)
-            if not wrong and self.searched:
-                key = type(self), parameters, number, reference
-                if key not in BEATEN:
-                    BEATEN[key] = describe_beaten(formula, reference, self.box)
-                wrong = BEATEN[key]
-            if wrong:
+        for formula, reference in self.stated():
+            if wrong := self.mistake(formula, reference):
                 raise Misuse(f"the stated optimum is {wrong}; to find it: cbobench check {name}")
 
     def formulas(self) -> Sequence[tuple[Formula, Reference | None]]:

@@ -4,9 +4,8 @@ to real data.
 All are stated as minimisation of a cost, without noise; here f = -cost is maximised, and the noise
 is ours. Where a reference is a proven optimum, its class says so. The others are best known values,
 from `tests/problems/derive_high_dimensional.py`: their accuracy is infinite, so a method may beat
-them, and its simple regret is 0 from then on. Preparing a problem checks a reference's point, but
-does not search a better one: that would take 8 s for `ackley-50` and minutes for `rover-60`, in
-every worker.
+them, and its simple regret is 0 from then on. `cbobench check` does not search a better one: that
+would take 8 s for `ackley-50` and minutes for `rover-60`.
 """
 
 from __future__ import annotations
