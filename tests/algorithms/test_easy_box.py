@@ -8,22 +8,16 @@ import numpy as np
 import pytest
 
 from tests.algorithms.easy import bowl
-from tests.helpers import make, play
+from tests.helpers import long_cases, make, play
 
 LATE = 25  # rounds at the end
 METHODS = [
     ("bandit-oco", {}, 400, 21),
-    pytest.param(
-        "bandit-oco",
-        {"points": 1, "c": 3.0, "delta_scale": 0.5},
-        2000,
-        None,
-        marks=pytest.mark.long,
-    ),
+    *long_cases(("bandit-oco", {"points": 1, "c": 3.0, "delta_scale": 0.5}, 2000, None)),
     ("admmbo", {"first_g": 20}, 120, None),
     ("cei", {}, 60, 21),
     # no restart within the horizon
-    pytest.param("scbo", {"shortest": 1e-6}, 50, None, marks=pytest.mark.long),
+    *long_cases(("scbo", {"shortest": 1e-6}, 50, None)),
 ]
 
 

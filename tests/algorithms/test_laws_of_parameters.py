@@ -22,7 +22,7 @@ from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.references import IGPUCB
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.params import build, param, params_of
-from tests.helpers import actions, entry, play, problem
+from tests.helpers import actions, entry, long, play, problem
 
 PROBLEMS = {
     "grid": {"name": "rkhs", "d": 2, "n": 36, "full_information": True},
@@ -205,7 +205,7 @@ class Spare(IGPUCB):
             raise Misuse("even is odd")
 
 
-@pytest.mark.parametrize("parameter", [pytest.param("word", marks=pytest.mark.long), "even"])
+@pytest.mark.parametrize("parameter", [*long("word"), "even"])
 def test_a_parameter_that_does_nothing_is_caught(parameter):
     assert what_shows(Spare, parameter, ["grid"]) is None
     assert what_shows(Spare, "beta_scale", ["grid"])

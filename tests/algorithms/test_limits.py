@@ -10,7 +10,7 @@ import pytest
 from cbobench.algorithms.penalty import psi
 from cbobench.algorithms.references import IGPUCB
 from cbobench.params import build
-from tests.helpers import actions, make, play, problem
+from tests.helpers import actions, long, long_cases, make, play, problem
 
 T = 40
 ALONE = {"beta": 1.5, "B": "sup"}  # equal widths
@@ -20,7 +20,7 @@ TASKS = {
     "box": {"name": "feasible-pocket", "candidates": 64},
 }
 # every day one limit on a box
-FINITE_AND_BOX = ["finite", pytest.param("box", marks=pytest.mark.long)]
+FINITE_AND_BOX = ["finite", *long("box")]
 
 
 def played(task, algorithm, horizon=T, seeds=2):
@@ -63,9 +63,7 @@ def test_a_window_of_the_whole_horizon_is_rpol():
     assert not np.allclose(windowed, plays)
 
 
-@pytest.mark.parametrize(
-    ("task", "delay"), [("finite", 1e-12), pytest.param("box", None, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize(("task", "delay"), [("finite", 1e-12), *long_cases(("box", None))])
 def test_no_delay_is_rpol(task, delay):
     """Without delays, and with delays that are always 0 but go the whole way of delayed
     feedback.

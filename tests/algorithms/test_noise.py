@@ -14,7 +14,7 @@ from cbobench.errors import Misuse
 from cbobench.gp.thompson import ThompsonModel
 from cbobench.params import resolve
 from tests.algorithms.easy import bowl
-from tests.helpers import actions, make, play, problem
+from tests.helpers import actions, long_cases, make, play, problem
 
 ALIKE = partial(problem, "feasible-pocket", noise_f=0.2, noise_g=0.2)
 APART = partial(problem, "gramacy", grid=8)
@@ -25,7 +25,7 @@ DELAYED = partial(problem, "feasible-pocket-delayed", grid=9, delay=3.0)
     ("name", "settings"),
     [
         ("cei", {"kernel": "given"}),
-        pytest.param("scbo", {"kernel": "fit"}, marks=pytest.mark.long),
+        *long_cases(("scbo", {"kernel": "fit"})),
         ("admmbo", {"kernel": "fit"}),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check.report import DERIVED, OF_METHODS, OF_PROBLEMS, check
 from cbobench.cli import main
-from tests.helpers import entry
+from tests.helpers import entry, long
 
 SIBLINGS = {  # whose code beside a score of their own is that of another method
     "ckb-rand",
@@ -47,9 +47,7 @@ def test_every_method_obeys_the_laws_in_their_long_form(name):
     assert [str(v.finding) for v in check(name) if v.finding is not None] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["gramacy", pytest.param("feasible-pocket-drift", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("name", ["gramacy", *long("feasible-pocket-drift")])
 def test_a_problem_obeys_the_laws(name):
     verdicts = [*check(name)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []

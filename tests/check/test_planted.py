@@ -8,7 +8,7 @@ import pytest
 
 from cbobench.check.report import OF_METHODS, check
 from tests.check import planted, planted_problems
-from tests.helpers import long
+from tests.helpers import long, long_cases
 
 TWICE = "the same cells played twice differ in "
 FAULTS = {
@@ -96,7 +96,7 @@ def test_a_planted_fault_is_found_by_its_law(name):
     ("name", "short"),
     [
         ("Beside", True),
-        pytest.param("Unseeded", False, marks=pytest.mark.long),
+        *long_cases(("Unseeded", False)),
     ],
 )
 def test_a_planted_fault_is_found_among_all_laws(name, short):
@@ -108,8 +108,7 @@ def test_a_planted_fault_is_found_among_all_laws(name, short):
     [
         ("Sound", ["plays", "repeatable", "same bits in any block"], True),
         ("InParts", ["same bits in any block", "feedback and setting unchanged"], True),
-        pytest.param("Sound", (), False, marks=pytest.mark.long),
-        pytest.param("InParts", (), False, marks=pytest.mark.long),
+        *long_cases(("Sound", (), False), ("InParts", (), False)),
     ],
 )
 def test_a_sound_twin_passes(name, laws, short):

@@ -15,6 +15,7 @@ from cbobench.gp.classes import FEWEST, ClassDensity, are_classes, are_silent, f
 from cbobench.gp.kernels import Matern
 from cbobench.gp.posteriors.fitted import FittedPosterior
 from tests.gp.test_fitted import BOX
+from tests.helpers import long
 
 KERNEL = Matern(2.5, 1.0)
 
@@ -131,7 +132,7 @@ def test_which_values_are_classes(values, expected):
     assert are_classes(np.array(values, dtype=float)) is expected
 
 
-@pytest.mark.parametrize("third_at", [8, pytest.param(38, marks=pytest.mark.long)])
+@pytest.mark.parametrize("third_at", [8, *long(38)])
 def test_a_third_value_makes_a_class_a_number_for_good(third_at):
     x, signs = labelled(third_at + 3)
     posterior = told(classifier(), x[:third_at, None], signs[:third_at, None])

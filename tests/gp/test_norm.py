@@ -11,7 +11,7 @@ from cbobench.gp.box_actions import Box
 from cbobench.problems.formulas.high_dimensional import HighDimensional
 from cbobench.problems.formulas.literature import PublishedProblem
 from cbobench.problems.rkhs.pocket import DriftingPocket
-from tests.helpers import make, on_boxes, play, problem
+from tests.helpers import long_cases, make, on_boxes, play, problem
 
 CENTRES = np.random.default_rng(0).random((6, 2))
 
@@ -66,7 +66,7 @@ def test_problems_on_boxes_have_norms_as_they_come(name):
     ("settings", "says"),
     [
         ({"window": "theory"}, "the window reads"),
-        pytest.param({"window": 5}, "variation", marks=pytest.mark.long),
+        *long_cases(({"window": 5}, "variation")),
     ],
 )
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from cbobench.gp.actions import Finite
 from cbobench.gp.kernels import kernel
 from cbobench.gp.posteriors.features import FeaturePosterior
-from tests.helpers import problem
+from tests.helpers import long, problem
 
 GRID = np.linspace(0, 1, 100)[:, None]
 
@@ -67,7 +67,7 @@ def long_history(covariance, scale, rounds=100_000):
     return actions, truth[actions] + scale * rng.standard_normal((rounds, 2))
 
 
-@pytest.mark.parametrize("rounds", [2_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2_000, *long(100_000)])
 @pytest.mark.parametrize(
     ("name", "scale", "lam"),
     [("se", 1, 0.01), ("matern52", 1, 1.0), ("light-sensors", 500, 1.002), ("stocks", 100, 30.0)],

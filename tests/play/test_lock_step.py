@@ -14,7 +14,7 @@ from cbobench.params import shared_values
 from cbobench.problems.rkhs.functions import RKHS1D
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
-from tests.helpers import assert_same_rows
+from tests.helpers import assert_same_rows, long
 
 SUITE = """\
 suite: variants
@@ -45,7 +45,7 @@ def shared(cell):
     return cell.pair.problem.title, cell.pair.algorithm.name, str(values)
 
 
-@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("cpus", [0, *long(2)])
 def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
     cbobench.run(write_suite(SUITE), out=tmp_path / "together", cpus=cpus)
     cbobench.run(write_suite(SUITE), out=tmp_path / "alone", cpus=0, block=1)

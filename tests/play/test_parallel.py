@@ -19,7 +19,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Matern
 from cbobench.play.play import Play, PlayOptions
-from tests.helpers import actions, load, make, problem
+from tests.helpers import actions, load, long, make, problem
 
 BOX = partial(problem, "feasible-pocket", candidates=64)
 GRID = partial(problem, "rkhs", d=2, n=36)
@@ -122,7 +122,7 @@ def test_means_know_what_was_told_and_variances_what_pending_says(pending, paral
     np.testing.assert_allclose(posterior.variance[1], variance, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["cei", pytest.param("ckb-ucb", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["cei", *long("ckb-ucb")])
 def test_fitted_models_know_pending_points_under_the_hyperparameters_of_what_was_told(name):
     play, points, values = observe_play(
         BOX(), make(name, kernel="fit", pending="variance"), ASYNCHRONOUS

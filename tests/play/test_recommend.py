@@ -18,7 +18,7 @@ from cbobench.errors import CellFailure
 from cbobench.gp.recommend import LIKELY, PROBABILITY, likely_best
 from cbobench.play.play import CHUNK, Play, PlayOptions
 from cbobench.play.recommendations import Incumbents
-from tests.helpers import LEARNERS, entry, make, make_arrivals, play, problem
+from tests.helpers import LEARNERS, entry, long, long_cases, make, make_arrivals, play, problem
 
 
 def test_the_quantile():
@@ -180,12 +180,12 @@ def test_every_method_recommends_by_the_one_rule(name, settings):
     ("name", "task", "settings"),
     [
         ("ckb-ucb", "feasible-pocket", {}),
-        pytest.param("cei", "gardner-1", {}, marks=pytest.mark.long),
-        pytest.param("config", "gramacy", {}, marks=pytest.mark.long),
-        pytest.param(
-            "rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}, marks=pytest.mark.long
+        *long_cases(
+            ("cei", "gardner-1", {}),
+            ("config", "gramacy", {}),
+            ("rpol-ucb", "gramacy", {"kernel": "matern52", "candidates": 256}),
+            ("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}),
         ),
-        pytest.param("ckb-ucb", "feasible-pocket-delayed", {"delay": 3.0}, marks=pytest.mark.long),
     ],
 )
 @pytest.mark.slow
@@ -226,8 +226,7 @@ def test_a_model_on_a_box_against_a_dense_search(name, task, settings):
     [
         *product(["ckb-ts", "cei", "admmbo", "bandit-oco", "oracle"], ["rkhs-1d"]),
         *product(["admmbo", "bandit-oco"], ["feasible-pocket"]),
-        pytest.param("ckb-ts", "feasible-pocket", marks=pytest.mark.long),
-        pytest.param("cei", "feasible-pocket", marks=pytest.mark.long),
+        *long_cases(("ckb-ts", "feasible-pocket"), ("cei", "feasible-pocket")),
     ],
 )
 @pytest.mark.slow
@@ -302,7 +301,7 @@ BOX = {"name": "feasible-pocket", "candidates": 64}
         (GRID, "penalty-noisy", {"S": 4, "keep": False, "pending": "variance"}, {1, 2}),
     ],
 )
-@pytest.mark.parametrize("parallel", [ASYNCHRONOUS, pytest.param(BATCH, marks=pytest.mark.long)])
+@pytest.mark.parametrize("parallel", [ASYNCHRONOUS, *long(BATCH)])
 def test_pending_points_are_no_data(task, name, settings, none, parallel):
     """Nothing is recommended before the first feedback, nor right after data that are stale were
     thrown away.

@@ -16,7 +16,7 @@ from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
 from cbobench.problems.tables.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, entry, make, play, prepare_class, refused
+from tests.helpers import actions, entry, long_cases, make, play, prepare_class, refused
 from tests.problems.test_simulator import Noisy, truth
 from tests.report.made import make as make_run
 
@@ -134,8 +134,7 @@ def test_a_model_of_f_has_the_worst_in_place_of_what_it_was_not_told(name, setti
     [
         ("cei", None),
         ("scbo", {"points": 3, "as": "asynchronous"}),
-        pytest.param("nei", None, marks=pytest.mark.long),
-        pytest.param("cei", {"points": 3, "as": "asynchronous"}, marks=pytest.mark.long),
+        *long_cases(("nei", None), ("cei", {"points": 3, "as": "asynchronous"})),
     ],
 )
 def test_replicates_without_a_success_change_no_bit_of_others(name, parallel):

@@ -12,7 +12,7 @@ import cbobench
 from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.channels import noise_law
 from cbobench.rng import Streams, generator
-from tests.helpers import actions, make, play, problem
+from tests.helpers import actions, long, make, play, problem
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("horizon", [200, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("horizon", [200, *long(3000)])
 def test_no_constant_penalty_works(horizon):
     """Proposition 1: the violation of a constant multiplier grows linearly; that of methods which
     adapt it does not.

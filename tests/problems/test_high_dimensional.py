@@ -26,7 +26,7 @@ from cbobench.problems.formulas.high_dimensional import (
     HighDimensional,
     rover_60,
 )
-from tests.helpers import build_task
+from tests.helpers import build_task, long
 from tests.problems import derive_high_dimensional as derivation
 
 NAMES = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), HighDimensional)]
@@ -299,7 +299,7 @@ def test_the_ridge_says_what_to_install(monkeypatch):
     [
         *KEANE,
         "structure-124",
-        *(pytest.param(n, marks=pytest.mark.long) for n in ("ridge-20", "rover-60")),
+        *long("ridge-20", "rover-60"),
     ],
 )
 def test_no_local_search_from_the_stored_point_is_better(name):

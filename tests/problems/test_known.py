@@ -141,7 +141,7 @@ def test_levels_are_modelled_in_the_middle_and_equal_repeats_are_exact(tmp_path)
 @pytest.mark.parametrize(
     "name", ["cei", "scbo", "ckb-ucb", "ckb-ts", "admmbo", *long("nei", "furbo")]
 )
-@pytest.mark.parametrize("noise", [0.0, pytest.param(0.1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("noise", [0.0, *long(0.1)])
 def test_ours_stay_inside_on_a_box(name, noise):
     task = prepare_class(Cut, noise_f=noise, noise_g=noise)
     actions, result = play(task, name)

@@ -17,7 +17,7 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.suite.prepare import check_needs
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, make, play, prepare_class, refused
+from tests.helpers import actions, long_cases, make, play, prepare_class, refused
 
 SD = 0.3
 
@@ -123,7 +123,7 @@ def test_methods_meet_the_same_noise_at_a_round():
 
 @pytest.mark.parametrize(
     ("name", "repeats"),
-    [("random", 0), ("random", 3), pytest.param("nei", 3, marks=pytest.mark.long)],
+    [("random", 0), ("random", 3), *long_cases(("nei", 3))],
 )
 def test_blocks_change_no_bit(name, repeats):
     task = prepared(Noisy, repeats=repeats, candidates=64)

@@ -17,6 +17,7 @@ import cbobench
 from analysis.papers import gallery
 from cbobench.report.figures.layout import Image
 from cbobench.report.figures.style import SIZES
+from tests.helpers import long
 from tests.report.made import make
 
 USERS = {
@@ -77,7 +78,7 @@ def drawn(run):
     yield image
 
 
-@pytest.mark.parametrize("kind", ["pdf", pytest.param("eps", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["pdf", *long("eps")])
 @pytest.mark.filterwarnings("ignore:The PostScript backend")
 def test_fonts_are_such_as_publishers_take(run, kind):
     image, plain_figure = cbobench.plot(run, "regret"), plt.figure()
@@ -101,7 +102,7 @@ def test_so_are_those_that_python_shows_or_pages_draw(run):
     assert types(sink.getvalue()) == {42}
 
 
-@pytest.mark.parametrize("kind", [pytest.param("png", marks=pytest.mark.long), "svg"])
+@pytest.mark.parametrize("kind", [*long("png"), "svg"])
 def test_a_matplotlibrc_changes_no_bit(run, kind):
     ours = [saved(image, kind) for image in drawn(run)]
     after = cbobench.plot(run, "regret")

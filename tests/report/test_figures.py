@@ -31,6 +31,7 @@ from cbobench.report.figures.figures import (
 )
 from cbobench.report.figures.style import SIZES, look_of, size_of
 from cbobench.report.load import Run
+from tests.helpers import long_cases
 
 SUITE = """\
 suite: {name}
@@ -184,7 +185,7 @@ def test_a_width_that_nobody_chose_is_that_of_the_panels(run, tmp_path, monkeypa
 
 @pytest.mark.parametrize(
     ("width", "inches"),
-    [("12cm", 12 / 2.54), pytest.param("505.89pt", 7.0, marks=pytest.mark.long)],
+    [("12cm", 12 / 2.54), *long_cases(("505.89pt", 7.0))],
 )
 def test_a_width_and_a_font_are_those_of_a_paper(run, composed, tmp_path, width, inches):
     """Of any width, nothing is cut off; an SVG has the same size in points and the same bytes every

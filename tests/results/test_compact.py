@@ -23,6 +23,7 @@ from cbobench.results.query import read_published
 from cbobench.results.verify import verify
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
+from tests.helpers import long, long_cases
 
 SUITE = """\
 suite: many
@@ -152,8 +153,7 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     [
         ("publish", (1,)),  # after a shard's rounds
         ("remove", (3,)),
-        pytest.param("publish", range(5), marks=pytest.mark.long),
-        pytest.param("remove", (0, 1, 2, 15, 27, 28), marks=pytest.mark.long),
+        *long_cases(("publish", range(5)), ("remove", (0, 1, 2, 15, 27, 28))),
     ],
 )
 def test_wherever_it_is_killed_nothing_is_lost_or_doubled(
@@ -188,7 +188,7 @@ def test_wherever_it_is_killed_nothing_is_lost_or_doubled(
         shutil.rmtree(run)
 
 
-@pytest.mark.parametrize("moment", [1, *(pytest.param(i, marks=pytest.mark.long) for i in (0, 2))])
+@pytest.mark.parametrize("moment", [1, *long(0, 2)])
 def test_a_reader_beside_it_sees_every_cell(run, before, monkeypatch, moment):
     """The files go between two looks of a reader, wherever that is."""
     names, calls = RunFolder.names, iter(range(10**6))

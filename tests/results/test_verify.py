@@ -23,7 +23,7 @@ from cbobench.results.compact import compact
 from cbobench.results.folder import open_run
 from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import verify
-from tests.helpers import assert_same_rows
+from tests.helpers import assert_same_rows, long
 from tests.results.forging import files, rewrite, set_column
 
 
@@ -212,7 +212,7 @@ def flip(run, seed, count):
     return passed, refused
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [12, *long(60)])
 def test_flipped_bits_are_no_numbers(played, count):
     """What is read is what was written, or refused; `verify` finds every change that a reader could
     see.
@@ -242,7 +242,7 @@ def test_a_value_that_changed_is_found(small_run, tmp_path, merged):
             assert not passes(file, parquet(table), folder)
 
 
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [4, *long(1)])
 def test_a_value_that_changed_is_found_in_the_record(small_run, tmp_path, step):
     run = shutil.copytree(small_run, tmp_path / "run")
     folder, clean, file = open_run(run), [], run / "run.json"

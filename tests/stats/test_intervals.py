@@ -13,6 +13,7 @@ from benchmarks.quality import coverage
 from cbobench.stats import intervals
 from cbobench.stats.intervals import interval
 from tests.conftest import calls
+from tests.helpers import long
 
 CONTINUOUS = ("normal", "t3", "exponential", "lognormal", "lognormal-1.5", "pareto", "difference")
 
@@ -29,9 +30,7 @@ def quoted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sizes", [{5, 20}, pytest.param({2, 3, 4, 6, 8, 10, 50}, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("sizes", [{5, 20}, *long({2, 3, 4, 6, 8, 10, 50})])
 def test_the_coverage_of_means_is_what_the_docstring_quotes(sizes):
     assert set(quoted()) == set(coverage.LAWS)
     for law, entries in quoted().items():

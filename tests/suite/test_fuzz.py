@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from cbobench.cli import main, make_parser
 from cbobench.errors import printable
+from tests.helpers import long
 
 SUITES = 12  # examples of a short form
 LONG = 60  # times as many in a long one
 # to build one takes a third of the time in which a suite is read
 same_parser = functools.cache(make_parser)
-FORMS = pytest.mark.parametrize("times", [1, pytest.param(LONG, marks=pytest.mark.long)])
+FORMS = pytest.mark.parametrize("times", [1, *long(LONG)])
 ALIKE = {
     "derandomize": True,
     "database": None,

@@ -21,7 +21,7 @@ from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
-from tests.helpers import write_manifest
+from tests.helpers import long, write_manifest
 from tests.suite.test_fuzz import places
 
 SUITE = {
@@ -155,7 +155,7 @@ def read_or_refusal(run):
     )[:999]
 
 
-@pytest.mark.parametrize("step", [len(STRANGE), pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [len(STRANGE), *long(1)])
 def test_any_json_in_any_place_is_read_or_refused(played, edited, step):
     """A value in every place, each kind in its turn, or all kinds: the run is read, or one line
     says what is wrong.
@@ -218,7 +218,7 @@ SECRET = "s3cr3t/+k3y"
     "address",
     [
         f"s3://KEY:{SECRET}@bucket/run",
-        pytest.param(f"s3://bucket/run?region=eu&secret_key={SECRET}", marks=pytest.mark.long),
+        *long(f"s3://bucket/run?region=eu&secret_key={SECRET}"),
     ],
 )
 def test_secrets_of_a_store_are_neither_shown_nor_kept(monkeypatch, tmp_path, address, capsys):

@@ -12,6 +12,7 @@ import cbobench
 from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.suite.call import Call, parse_budget
+from tests.helpers import long
 
 
 def test_units_and_what_is_no_budget():
@@ -40,7 +41,7 @@ def test_a_wrong_budget_is_refused_before_anything_is_said(small_suite, tmp_path
     )
 
 
-@pytest.mark.parametrize("cpus", [0, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("cpus", [0, *long(2)])
 def test_a_budget_ends_a_run_between_seeds_and_the_same_command_goes_on(
     small_suite, tmp_path, capsys, cpus
 ):

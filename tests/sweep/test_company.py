@@ -10,6 +10,7 @@ import pytest
 
 import cbobench
 from cbobench.play.isolation import Company, find_company
+from tests.helpers import long
 from tests.processes import assert_gone
 
 WORST = """
@@ -19,6 +20,7 @@ from cbobench.algorithms.references import Random
 from cbobench.gp.kernels import Kernel
 from cbobench.params import param
 from dataclasses import dataclass
+from tests.helpers import long
 
 CALL, EXP = Kernel.__call__, np.exp
 
@@ -79,7 +81,7 @@ def rounds_of(run, cells):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize("engine", ["processes", *long("ray")])
 def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write_suite, engine):
     monkeypatch.chdir(tmp_path)
     forks = tmp_path / "forks"

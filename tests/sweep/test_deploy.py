@@ -23,7 +23,7 @@ import yaml
 
 import cbobench
 from tests.conftest import ROOT
-from tests.helpers import assert_same_rows
+from tests.helpers import assert_same_rows, long
 from tests.processes import PATIENCE, until
 
 DEPLOY = ROOT / "deploy"
@@ -257,7 +257,7 @@ def slurm_job(tmp_path):
     "resolved",
     [
         "127.0.1.1 ::1",
-        *(pytest.param(one, marks=pytest.mark.long) for one in ("127.0.0.1", "::1 0.0.0.0")),
+        *long("127.0.0.1", "::1 0.0.0.0"),
     ],
 )
 def test_a_slurm_job_has_its_nodes_join_no_loopback_address_and_plays_when_all_have(

@@ -19,6 +19,7 @@ from cbobench.report.load import Run
 from cbobench.sweep.executors import ExecutorDied, InlineExecutor
 from cbobench.sweep.interrupt import interruptible
 from tests.conftest import cbobench_words
+from tests.helpers import long_cases
 from tests.processes import PATIENCE, assert_gone, below, program, until
 from tests.sweep.helpers import FakeExecutor, environment_of, start_and_wait, write_slow
 
@@ -39,12 +40,14 @@ def assert_one_line_that_resumes(errors, code, out):
 @pytest.mark.parametrize(
     ("cpus", "players", "number"),
     [
-        pytest.param(0, "as it comes", signal.SIGHUP, marks=pytest.mark.long),
+        *long_cases((0, "as it comes", signal.SIGHUP)),
         (2, "as it comes", signal.SIGINT),
-        pytest.param(2, "ray", signal.SIGTERM, marks=pytest.mark.long),
-        pytest.param(0, "as it comes", signal.SIGTERM, marks=pytest.mark.long),
-        pytest.param(2, "fresh workers", signal.SIGTERM, marks=pytest.mark.long),
-        pytest.param(2, "ray", signal.SIGINT, marks=pytest.mark.long),
+        *long_cases(
+            (2, "ray", signal.SIGTERM),
+            (0, "as it comes", signal.SIGTERM),
+            (2, "fresh workers", signal.SIGTERM),
+            (2, "ray", signal.SIGINT),
+        ),
     ],
 )
 def test_a_signal_leaves_a_resumable_run_and_no_half_written_file(tmp_path, cpus, players, number):

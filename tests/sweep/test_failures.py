@@ -15,6 +15,7 @@ from cbobench.cli import main
 from cbobench.errors import CellFailure, reraise_stop
 from cbobench.play.task import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.sweep import scheduler
+from tests.helpers import long, long_cases
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -22,6 +23,7 @@ import os
 from dataclasses import dataclass
 from cbobench.algorithms.ckb import CKBUCB
 from cbobench.params import param
+from tests.helpers import long, long_cases
 
 
 @dataclass(kw_only=True)
@@ -130,8 +132,7 @@ def test_whatever_a_cell_raises_is_its_row(write_suite, tmp_path, cli):
     ("players", "died"),
     [
         (None, DIED),
-        pytest.param("ray", {"exit": DIED["exit"]}, marks=pytest.mark.long),
-        pytest.param("fresh workers", {"exit": DIED["exit"]}, marks=pytest.mark.long),
+        *long_cases(("ray", {"exit": DIED["exit"]}), ("fresh workers", {"exit": DIED["exit"]})),
     ],
 )
 def test_whatever_ends_its_worker_is_its_row(write_suite, tmp_path, cli, players, died):
@@ -168,9 +169,7 @@ algorithms:
 """
 
 
-@pytest.mark.parametrize(
-    ("cpus", "players"), [(0, None), (2, None), pytest.param(2, "ray", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize(("cpus", "players"), [(0, None), (2, None), *long_cases((2, "ray"))])
 def test_a_cell_that_hangs_is_a_row_with_its_stack(
     write_suite, tmp_path, monkeypatch, cli, cpus, players
 ):
@@ -260,7 +259,7 @@ def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(
 TENDER = "  - poison_plugin:Tender\n"
 
 
-@pytest.mark.parametrize("cpus", [0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("cpus", [0, *long(1)])
 def test_what_a_cell_leaves_behind_no_other_meets(write_suite, tmp_path, command, cpus):
     """Nor does a thread of its own keep the command from ending."""
     environment = write_poison(tmp_path)
@@ -303,7 +302,7 @@ def loud(write_suite, tmp_path, cli):
     return play
 
 
-@pytest.mark.parametrize("players", [None, pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize("players", [None, *long("ray")])
 def test_what_cells_print_is_not_shown_and_one_line_says_so(loud, players):
     shown_text = loud(players, 2)
     assert len(shown_text) < 5000

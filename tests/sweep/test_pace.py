@@ -19,7 +19,7 @@ from cbobench.sweep import scheduler
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from cbobench.sweep.scheduler import Pace
-from tests.helpers import assert_same_rows, cells
+from tests.helpers import assert_same_rows, cells, long
 from tests.sweep.helpers import scheduler_of
 
 
@@ -99,7 +99,7 @@ def test_what_takes_too_long_is_given_back_and_cut(write_suite, tmp_path, monkey
     )
 
 
-@pytest.mark.parametrize("cpus", [pytest.param(1, marks=pytest.mark.long), 100])
+@pytest.mark.parametrize("cpus", [*long(1), 100])
 def test_cells_are_all_accounted_for_and_machines_are_busy(cpus):
     numbers = virtual.measure(20_000, cpus, 10.0, 500.0, 1e-3).replace(",", "").split()
     cell_count, block, tasks, repeated, planned, driver, _, rate, with_ray, efficiency, _ = map(

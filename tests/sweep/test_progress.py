@@ -28,6 +28,7 @@ from cbobench.sweep.plan import plan
 from cbobench.sweep.progress import Terminal
 from cbobench.sweep.ray_executor import RayExecutor
 from cbobench.sweep.scheduler import RoundCounter
+from tests.helpers import long
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
@@ -118,9 +119,7 @@ def play_beside(scheduler, executor, look):
     return receipts
 
 
-@pytest.mark.parametrize(
-    "name", ["inline", "processes", pytest.param("ray", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("name", ["inline", "processes", *long("ray")])
 def test_rounds_are_counted_while_a_task_is_played(name, write_suite, tmp_path, monkeypatch):
     gate, counts = tmp_path / "open", []
     todo = plan_gated(write_suite, tmp_path, gate)

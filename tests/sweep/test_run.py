@@ -19,7 +19,7 @@ from cbobench.results.folder import open_run
 from cbobench.results.source import source_hash
 from cbobench.results.verify import verify
 from tests.conftest import SMALL
-from tests.helpers import assert_same_rows
+from tests.helpers import assert_same_rows, long
 from tests.processes import assert_gone, below
 from tests.sweep.helpers import start_and_wait, write_slow
 
@@ -83,7 +83,7 @@ def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(
     "players",
     [
         "as it comes",
-        *(pytest.param(players, marks=pytest.mark.long) for players in ("fresh workers", "ray")),
+        *long("fresh workers", "ray"),
     ],
 )
 def test_a_killed_driver_leaves_a_resumable_run(tmp_path, players):

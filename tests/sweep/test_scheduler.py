@@ -22,11 +22,11 @@ from cbobench.sweep import engines as sweep
 from cbobench.sweep.executors import ProcessExecutor, Report
 from cbobench.sweep.plan import plan
 from cbobench.watcher import SILENT
-from tests.helpers import Listener, assert_same_rows
+from tests.helpers import Listener, assert_same_rows, long
 from tests.sweep.helpers import FakeExecutor, scheduler_of
 
 
-@pytest.mark.parametrize("players", [None, pytest.param("ray", marks=pytest.mark.long)])
+@pytest.mark.parametrize("players", [None, *long("ray")])
 def test_the_engine_changes_no_bit(small_suite, tmp_path, cli, players):
     """A run that worker processes began and this one ended is compared in `test_run`."""
     suite, run = small_suite(horizon=30), tmp_path / "run"

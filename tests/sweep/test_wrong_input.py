@@ -11,8 +11,8 @@ import cbobench
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel, pivoted_cholesky
 from cbobench.gp.posteriors.features import FeaturePosterior
+from tests.helpers import long, play, problem
 from tests.helpers import make as algorithm
-from tests.helpers import play, problem
 
 MINE = """
 from dataclasses import dataclass, replace
@@ -145,7 +145,7 @@ FINITE = ("ckb-ucb", "rpol-sw: {window: 5, variation: none}", "scbo")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     "task",
-    ["Told: {how: %s}", pytest.param("ToldBox: {how: %s, candidates: 64}", marks=pytest.mark.long)],
+    ["Told: {how: %s}", *long("ToldBox: {how: %s, candidates: 64}")],
 )
 def test_an_observation_that_is_no_number_ends_its_cell_alone(play_wrong, task, how, message):
     methods = FINITE if task.startswith("Told:") else ("rpol-ucb", "random")
@@ -159,7 +159,7 @@ def test_an_observation_that_is_no_number_ends_its_cell_alone(play_wrong, task, 
 @pytest.mark.parametrize(
     "task",
     [
-        pytest.param("Told: {how: late, delay: 2.0}", marks=pytest.mark.long),
+        *long("Told: {how: late, delay: 2.0}"),
         "ToldBox: {how: late, delay: 2.0, candidates: 64}",
     ],
 )
