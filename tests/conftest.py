@@ -189,9 +189,7 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     ) -> subprocess.CompletedProcess[str]:
         program = [sys.executable, "-m", "cbobench"] if players is None else cbobench_words(players)
         command_line = [*program, *map(str, arguments)]
-        return subprocess.run(
-            command_line, capture_output=True, text=True, timeout=600, check=False, **options
-        )
+        return subprocess.run(command_line, capture_output=True, text=True, timeout=600, **options)
 
     return run
 

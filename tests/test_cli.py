@@ -273,7 +273,7 @@ def import_nothing(commands, heavy, first=""):
         "    if heavy:\n        sys.exit(f'{words} imported {heavy}')\n"
     )
     command_line = [sys.executable, "-c", code, json.dumps(commands), json.dumps(heavy)]
-    done = subprocess.run(command_line, capture_output=True, text=True, check=False)
+    done = subprocess.run(command_line, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -299,7 +299,7 @@ def test_a_run_plays_where_standard_streams_are_closed(tmp_path, closed):
         "run",
     ]
     shell = ["sh", "-c", f'"$@" {closed}', "sh", *command_line]
-    done = subprocess.run(shell, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(shell, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert Run(tmp_path / "run").cells["status"].tolist() == ["ok"]
 
@@ -404,7 +404,7 @@ def test_a_limit_of_address_space_is_enough_or_one_line(tmp_path, small_suite, i
     def limited(space, *words):
         script = f'ulimit -v {space}; exec "$@"'
         command = ["sh", "-c", script, "sh", *cbobench_words(), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     play = ("run", str(small_suite(horizon=9)), "--out", "r", "--cpus", "0")
     (refusal,) = limited(200_000, *play).stderr.splitlines()

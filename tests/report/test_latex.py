@@ -125,7 +125,7 @@ def test_latex_sets_it_without_an_overfull_box(size, intervals, tmp_path):
         (tmp_path / "paper.tex").write_text(document, encoding="utf-8")
         done = subprocess.run(
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
+            cwd=tmp_path, capture_output=True, text=True,
         )  # fmt: skip
         log = (tmp_path / "paper.log").read_text(encoding="utf-8", errors="replace")
         assert done.returncode == 0, log[-2000:]

@@ -309,7 +309,7 @@ def test_a_class_of_the_script_that_runs_is_refused(tmp_path, write_suite):
         PLAIN.format(1) + "\n\nif __name__ == '__main__':\n    import cbobench\n"
         f"    cbobench.run('{write_suite(SUITE.replace('mine:', '__main__:'))}', out='m', cpus=0)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert "lies in the script that runs; put the class into a module of its own" in done.stderr
 
 

@@ -91,7 +91,7 @@ def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write
     theirs = f"  - worst:Worst: {{how: {{sweep: [{', '.join(HOWS)}]}}}}\n"
     cbobench.run(write_suite(text + ours), out="whole", cpus=0)
     write_suite(text + ours + theirs)
-    subprocess.run([sys.executable, "-c", RUN.format(engine=engine)], check=False, timeout=600)
+    subprocess.run([sys.executable, "-c", RUN.format(engine=engine)], timeout=600)
     whole, cells = cbobench.load_cells("whole"), cbobench.load_cells("run")
     failed = cells[cells["status"] == "failed"]
     assert len(cells) == 10

@@ -155,9 +155,7 @@ def test_the_recipe_for_kubernetes_returns_however_the_job_ends(tmp_path, end):
         tmp_path / "bin", {"kubectl": stand_in, "sleep": f"[ -e {tmp_path}/asked ] || kill $PPID"}
     )
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-c", page], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["bash", "-c", page], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{end}\n"), done.stderr
 
 
@@ -173,7 +171,7 @@ def test_an_image_gets_what_the_package_is_built_from_and_nothing_that_git_ignor
         "anything else is not looked at below"
     )
     tracked = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True
     ).stdout.split()
     left_out = [
         path
@@ -244,7 +242,7 @@ def slurm_job(tmp_path):
         }
         command = ["bash", SLURM, "SUITE", "--out", tmp_path / "run"]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE
         )
         return done, log.read_text().splitlines() if log.exists() else []
 
@@ -365,7 +363,6 @@ def prepared():
         capture_output=True,
         text=True,
         timeout=120,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -429,7 +426,6 @@ def test_pip_and_ray_of_the_environment_are_the_ones_that_run(prepared, tmp_path
             env=environment,
             capture_output=True,
             text=True,
-            check=False,
         )
         assert done.returncode == 0, (command, done.stderr)
     calls = [line for line in (tmp_path / "log").read_text().splitlines() if "/sudo " not in line]

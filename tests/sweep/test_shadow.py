@@ -43,7 +43,7 @@ def play(folder, suite, out, players="as it comes", options=(), environment=None
     options = ["run", folder / suite, "--out", out, *options]
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, *map(str, options)],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert_fine(done.returncode, out, done.stderr)
 

@@ -74,9 +74,7 @@ def test_a_ray_listens_on_loopback_and_refuses_a_peer_without_its_token(tmp_path
     """
     environment = at_home(tmp_path / "home") | {"RAY_USAGE_STATS_ENABLED": "0"}
     command = [sys.executable, "-c", DRIVER, PEER]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, check=False, env=environment
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.stdout.split() == ["127.0.0.1", "refused", "refused", "joined"], done.stderr
     assert not list((tmp_path / "home").rglob("auth_token"))
 
@@ -114,9 +112,7 @@ def play(write_suite, tmp_path):
             "--address",
             address,
         ]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=300, check=False, env=environment
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
     return played
 
