@@ -127,7 +127,8 @@ class Field:
         ((task, ids),) = self.run.played.by_task([cell]).items()
         (part,) = task.rounds(["cell", "t"], ids)
         recorded = part.to_pandas()["t"]
-        return [recorded[recorded <= k * group.horizon / 3].max() for k in (1, 2)]
+        earlier = [recorded[recorded <= k * group.horizon / 3] for k in (1, 2)]
+        return [rounds.max() for rounds in earlier if len(rounds)]
 
     @cached_property
     def heads(self) -> list[str]:

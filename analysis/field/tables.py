@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.field.groups import plain
+from analysis.field.groups import PLAIN, plain
 from analysis.field.numbers import Field, count_reached
 from analysis.markdown import tabulate
 from cbobench.metrics import Metric
@@ -112,9 +112,8 @@ def describe_standing(field: Field, name: str) -> str:
     is_told = frame["p_holm"] < SIGNIFICANT
     worse = frame.loc[is_told & (frame["effect"] < 0), "against_label"]
     named = join_words(f"`{plain(label)}`" for label in worse) if len(worse) else "none"
-    solvers = frame[~frame["is_variant"]]
+    is_plain = frame["against_label"].map(plain).isin(PLAIN)
+    solvers = frame[~frame["is_variant"] & ~is_plain]
     better = int((is_told & (solvers["effect"] > 0)).sum())
-    return (
-        f"`{name}` is significantly better than {better} of {count_noun(len(solvers), 'solver')}, "
-        f"worse than {named}."
-    )
+    others = count_noun(len(solvers), "other solver")
+    return f"`{name}` is significantly better than {better} of {others}, worse than {named}."
