@@ -253,9 +253,8 @@ class ConstrainedEI(ScoreAlgorithm):
     def goal(self, mean: Array, variance: Array) -> Goal:
         if self.fits:
             return super().goal(mean, variance)
-        means = self.running.means(mean)
-        of_g = variance[:, 1:] if variance.ndim == 3 else variance[:, None]
-        return means[:, 0], means[:, 1:], of_g * self.running.amplitude[:, 1:, None] ** 2
+        f, g, of_g = super().goal(self.running.means(mean), variance)
+        return f, g, of_g * self.running.amplitude[:, 1:, None] ** 2
 
     def begin(self, t: int, belief: Belief) -> None:
         """Set the incumbent's value, (S,): minus infinity if no played action is feasible

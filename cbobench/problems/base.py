@@ -73,6 +73,11 @@ class Feedback:
     arrivals: Arrivals | None = None
     lacks_f: bool = False
 
+    @property
+    def values(self) -> Array:
+        """f and every g_j side by side, (S, 1 + m)."""
+        return np.concatenate([self.f[:, None], self.g], axis=1)
+
     def costs(self, rectified: bool = False) -> Array:
         """Sum of the constraint values, or of their positive parts, that are told in this round,
         (S, m).

@@ -167,7 +167,7 @@ class Delayed:
 
     def at(self, t: int, actions: Actions) -> Feedback:
         feedback = self.inner.at(t, actions)
-        observed = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
+        observed = feedback.values
         due = t + self.draws.at(t).astype(np.intp)
         # An f that is missing (see `Feedback`) never arrives.
         is_told = ~(np.isnan(observed) & feedback.lacks_f)
@@ -228,7 +228,7 @@ class UnderWay:
 
     def after(self, t: int, feedback: Feedback) -> Feedback:
         """Feedback that the learner gets after round t."""
-        self.waiting.append((t, np.concatenate([feedback.f[:, None], feedback.g], axis=1)))
+        self.waiting.append((t, feedback.values))
         # Nothing is over before all q are under way; then the oldest is, or the whole batch.
         count = 0
         if len(self.waiting) == self.points:

@@ -94,7 +94,7 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
     left_out = [f"not played: {line}" for line in plan.record.unplayable]
     for text in (*plan.notes, *left_out, *arithmetic):
         watcher.note(text)
-    changes_results = len(plan.tasks) > 0 or len(plan.damaged) > 0
+    changes_results = bool(plan.tasks or plan.damaged)
     try:
         _play(plan, ledger, watcher)
     except CbobenchError as error:
@@ -107,7 +107,7 @@ def execute(plan: Plan, watcher: Watcher = SILENT) -> Outcome:
 
 def _play(plan: Plan, ledger: Ledger, watcher: Watcher) -> None:
     """Play what the locked folder lacks of a plan, count it, and merge the files of a large run."""
-    changes_results = len(plan.tasks) > 0 or len(plan.damaged) > 0
+    changes_results = bool(plan.tasks or plan.damaged)
     # What ends first stands last: the engine closes, then the folder is free for others.
     with (
         interruptible() as interrupted,

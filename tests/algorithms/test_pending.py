@@ -144,7 +144,7 @@ def test_without_a_delay_all_modes_are_one(name):
             start(replace(facts, delayed=True))
 
         def tell(t, acted, feedback, inner=algorithm.tell):
-            values = np.concatenate([feedback.f[:, None], feedback.g], axis=1)
+            values = feedback.values
             s, j = np.indices(values.shape)
             arrivals = Arrivals(s.ravel(), np.full(s.size, t), j.ravel(), values.ravel())
             inner(

@@ -78,7 +78,7 @@ def test_epochs_and_restarts_are_counted_from_round_one(name, settings, begun):
     for t, action in enumerate(chosen, start=1):
         feedback = second_play.channel.at(t, action)
         if t >= begun:
-            expected.update(action, np.concatenate([feedback.f[:, None], feedback.g], axis=1))
+            expected.update(action, feedback.values)
     np.testing.assert_allclose(algorithm.posterior.mean, expected.mean, atol=1e-10)
     if "anytime" in settings:
         step = algorithm.bound_g[:, :, 0] * np.sqrt(8) / algorithm.cap
