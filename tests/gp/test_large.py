@@ -131,17 +131,10 @@ def test_draws_ahead_are_those_one_at_a_time(monkeypatch, ahead):
 
 def suite(tmp_path, problem, algorithm, horizon="5"):
     path = tmp_path / "s.yaml"
-    lines = [
-        "suite: s",
-        f"horizon: {horizon}",
-        "seeds: 1",
-        "problems:",
-        f"  - {problem}",
-        "algorithms:",
-        f"  - {algorithm}",
-        "",
-    ]
-    path.write_text("\n".join(lines))
+    path.write_text(
+        f"suite: s\nhorizon: {horizon}\nseeds: 1\nproblems: [{problem}]\n"
+        f"algorithms: [{algorithm}]\n"
+    )
     return path
 
 

@@ -14,12 +14,6 @@ from cbobench.problems.tables.columns import MOST_COORDINATES
 from cbobench.problems.tables.table import UserTable
 from tests.helpers import make, play, prepare_class, refused, setting
 
-METHODS = {
-    "cei, fitted": ("cei", {"kernel": "fit"}),
-    "scbo, fitted": ("scbo", {"kernel": "fit"}),
-    "ckb-ucb, fitted": ("ckb-ucb", {"kernel": "fit"}),
-}
-
 
 def measure(rows: int = 40) -> pd.DataFrame:
     rng = np.random.default_rng(0)
@@ -61,15 +55,18 @@ PLAYED = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
+def assert_plays(task, name, seeds, horizon):
+    learner = make(name, kernel="fit")
+    learner.check(task)
+    _, chunks = play(task, learner, seeds, horizon)
+    assert sum(len(chunk.actions) for chunk in chunks) == horizon
+
+
+@pytest.mark.parametrize("method", ["cei", "scbo", "ckb-ucb"])
 @pytest.mark.parametrize("name", PLAYED)
 def test_poor_tables_are_played(tmp_path, name, method):
     frame, roles = PLAYED[name]
-    task, (algorithm, settings) = prepare(tmp_path, frame, **roles), METHODS[method]
-    learner = make(algorithm, **settings)
-    learner.check(task)
-    _, chunks = play(task, learner, seeds=2, horizon=8)
-    assert sum(len(chunk.actions) for chunk in chunks) == 8
+    assert_plays(prepare(tmp_path, frame, **roles), method, 2, 8)
 
 
 REFUSED = {
@@ -144,8 +141,5 @@ def test_methods_that_draw_paths_are_refused_before_they_play_10_000_rows(ten_th
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["cei", "scbo", "ckb-ucb"])
 def test_10_000_rows_are_played(ten_thousand, name):
-    learner = make(name, kernel="fit")
-    learner.check(ten_thousand)
-    _, chunks = play(ten_thousand, learner, seeds=1, horizon=6)
-    assert sum(len(chunk.actions) for chunk in chunks) == 6
+    assert_plays(ten_thousand, name, 1, 6)
     assert ten_thousand.actions.d <= MOST_COORDINATES

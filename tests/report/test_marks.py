@@ -15,17 +15,18 @@ from tests.helpers import long_cases
 from tests.report.made import make
 
 
+def make_regrets(folder, values, **options):
+    """A run of one problem with these regrets by method."""
+    cells = {("P", method): {"regret": regrets} for method, regrets in values.items()}
+    return make(folder, cells, seeds=range(len(values["A"])), **options)
+
+
 def test_the_best_and_what_is_not_separable_from_it_is_marked(tmp_path):
     """A beats C in every seed, and B in about half of them; D fails in most of the seeds."""
     base = np.arange(12.0)
     near = base + np.where(np.arange(12) % 2, 0.5, -0.49)
-    cells = {("P", "A"): base, ("P", "B"): near, ("P", "C"): base + 3, ("P", "D"): base + 1}
-    run = make(
-        tmp_path / "run",
-        {k: {"regret": v} for k, v in cells.items()},
-        seeds=range(12),
-        failed={("P", "D"): range(4)},
-    )
+    values = {"A": base, "B": near, "C": base + 3, "D": base + 1}
+    run = make_regrets(tmp_path / "run", values, failed={("P", "D"): range(4)})
     compared = cbobench.compare(run, metric="regret")
     kinds = {row[1]: type(row[3]) for row in compared.table.rows}
     assert kinds == {"A": Best, "B": Marked, "C": str, "D": str}
@@ -102,9 +103,7 @@ def test_what_is_worse_than_a_starred_method_has_no_star(tmp_path):
     b = np.linspace(0.35, 0.45, 10)
     c = b + np.linspace(0.05, 0.5, 10)[::-1]
     values = {"A": a, "B": b, "C": c, "D": c + 5, "E": c + 6, "F": c + 7, "G": c + 8}
-    run = make(
-        tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(10)
-    )
+    run = make_regrets(tmp_path / "run", values)
     best = cbobench.compare(run, metric="regret", best=True).frame.set_index("algorithm_label")
     assert best.loc["C", "against_label"] == "A"
     assert best.loc["C", "p_holm"] > 0.05
@@ -128,9 +127,7 @@ def test_bold_is_the_best_alone_in_every_format(tmp_path):
     base = np.arange(12.0)
     near = base + np.where(np.arange(12) % 2, 0.5, -0.4)
     values = {"A": base, "B": near, "C": base + 3, "twin": base}
-    run = make(
-        tmp_path / "run", {("P", m): {"regret": v} for m, v in values.items()}, seeds=range(12)
-    )
+    run = make_regrets(tmp_path / "run", values)
     compared = cbobench.compare(run, metric="regret")
     visible = dict(row[1:3] for row in compared.table.rows)
     for text, bold, star, legend in (
@@ -233,8 +230,7 @@ def test_a_line_says_who_is_best_by_the_tests_of_the_stars(tmp_path, metric, val
 
 
 def test_where_nothing_is_compared_nobody_is_best(tmp_path):
-    two = {("P", m): {"regret": TEN + i} for i, m in enumerate("AB")}
-    run = make(tmp_path / "two", two, seeds=range(10))
+    run = make_regrets(tmp_path / "two", {"A": TEN, "B": TEN + 1})
     assert "A is best on P" in str(cbobench.compare(run, metric="R")), "negative control"
     text = str(cbobench.compare(run, metric="R", only="P/A"))
     assert "is best on" not in text

@@ -100,28 +100,13 @@ def test_what_is_left_shows_n_of_expected(runs, capsys, name, arguments, phrase)
 
 @pytest.mark.usefixtures("unpainted")
 def test_figures_say_what_they_leave_out(runs, tmp_path, capsys):
-    assert (
-        main(["figures", runs["half"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
-    )
-    assert capsys.readouterr().err == "not drawn, without a good cell of T = 100: Q\n"
-    assert (
-        main(
-            [
-                "figures",
-                runs["good"],
-                "--out",
-                str(tmp_path / "none"),
-                "--recipe",
-                "guo_zhu_liu_2022",
-            ]
-        )
-        == 1
-    )
-    assert capsys.readouterr().err == "nothing drawn: guo_zhu_liu_2022 has no figure of P, Q\n"
-    assert (
-        main(["figures", runs["good"], "--out", str(tmp_path / "out"), "--recipe", "summary"]) == 0
-    )
-    assert capsys.readouterr().err == ""
+    for name, recipe, code, says in (
+        ("half", "summary", 0, "not drawn, without a good cell of T = 100: Q\n"),
+        ("good", "guo_zhu_liu_2022", 1, "nothing drawn: guo_zhu_liu_2022 has no figure of P, Q\n"),
+        ("good", "summary", 0, ""),
+    ):
+        assert main(["figures", runs[name], "--out", str(tmp_path), "--recipe", recipe]) == code
+        assert capsys.readouterr().err == says
 
 
 def test_claims_of_several_runs(runs, capsys):

@@ -23,7 +23,7 @@ from cbobench.results.compact import compact
 from cbobench.results.folder import open_run
 from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import verify
-from tests.helpers import assert_same_rows, long
+from tests.helpers import assert_same_rows, long, swept
 from tests.results.forging import files, rewrite, set_column
 
 
@@ -150,9 +150,7 @@ def small_run(tmp_path_factory):
         "suite: m\nhorizon: 4\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms: "
         "[{ckb-ucb: {label: mine}}]\n"
     )
-    (folder / "suite.yaml").write_text(text)
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
-    return folder / "run"
+    return swept(folder, text)
 
 
 def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from cbobench.cli import main, make_parser
 from cbobench.errors import printable
 from tests.helpers import long
+from tests.suite.test_limits import bomb
 
 SUITES = 12  # examples of a short form
 LONG = 60  # times as many in a long one
@@ -122,11 +123,8 @@ TOKENS = (
     "d: 50",
     "n: 100000000",
 )
-BOMB = "&l0 [x, x, x, x, x, x, x, x, x]"
-for _level in range(1, 9):
-    BOMB = f"&l{_level} [{BOMB}, {', '.join([f'*l{_level - 1}'] * 8)}]"
 HAZARDS = (
-    BOMB,
+    bomb(8),
     "!!map [1]",
     "!!seq {a: 1}",
     "!!int ''",
@@ -304,12 +302,3 @@ def test_values_changed_at_random(place, times):
         assert dry_run(place, json.dumps(replaced(PARSED, path, value)).encode()) in (0, 2)
 
     check()
-
-
-"""Changes of a table, most of them of a column."""
-
-
-PLACE, NUMBER = st.integers(0, 10**6), st.integers(0, 255)
-
-
-"""Changes of a file's content, most of them at a place."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
+import sys
 
 import numpy as np
 import pandas as pd
@@ -68,15 +70,20 @@ SUITE = {
 CHEAP = SUITE | {"horizon": 3, "algorithms": ["random"]}
 
 
+def import_anew(folder, monkeypatch, name, code):
+    """A module of a user's in the current folder, whose simulations all count as long."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    (folder / f"{name}.py").write_text(code)
+    monkeypatch.setattr(simulator, "SLOW", 0.0)
+    return __import__(name)
+
+
 @pytest.fixture
 def counted(tmp_path, monkeypatch):
     """The module of the simulator, whose runs all count as long."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "slow_sim", raising=False)
-    (tmp_path / "slow_sim.py").write_text(CODE)
-    monkeypatch.setattr(simulator, "SLOW", 0.0)
-    return __import__("slow_sim")
+    return import_anew(tmp_path, monkeypatch, "slow_sim", CODE)
 
 
 def play(out, **options):
@@ -115,8 +122,7 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     """And what is neither is not."""
     play(tmp_path / "run")
     every = len(counted.CALLS) - len(counted.FAILED)
-    for file in (tmp_path / "run" / "cells").iterdir():
-        file.unlink()
+    shutil.rmtree(tmp_path / "run" / "cells")
     counted.CALLS.clear()
     counted.FAILED.clear()
     play(tmp_path / "run")
@@ -124,8 +130,7 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     higher = SUITE | {"problems": [{"slow_sim:Slow": {"repeats": 2, "height": 9.0}}]}
     cbobench.run(higher, out=tmp_path / "run", cpus=0)
     assert len(counted.CALLS) > every / 2
-    for file in (tmp_path / "run" / "cells").iterdir():
-        file.unlink()
+    shutil.rmtree(tmp_path / "run" / "cells")
     counted.CALLS.clear()
     counted.FAILED.clear()
     monkeypatch.setattr(simulations, "source_hash", lambda problem: "edited")
@@ -150,8 +155,7 @@ def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
         flip(file)
     for content, file in zip(("", "{}", "[1]"), files, strict=False):
         file.write_text(content)
-    for file in (tmp_path / "run" / "cells").iterdir():
-        file.unlink()
+    shutil.rmtree(tmp_path / "run" / "cells")
     counted.CALLS.clear()
     notes = []
     cbobench.run(CHEAP, out=tmp_path / "run", cpus=0, on_note=notes.append)
@@ -284,12 +288,7 @@ class Aimed(Quiet):
 @pytest.fixture
 def quiet(tmp_path, monkeypatch):
     """What every run of the simulators has left."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "quiet_sim", raising=False)
-    (tmp_path / "quiet_sim.py").write_text(QUIET)
-    monkeypatch.setattr(simulator, "SLOW", 0.0)
-    __import__("quiet_sim")
+    import_anew(tmp_path, monkeypatch, "quiet_sim", QUIET)
     return lambda: [file.read_text() for file in (tmp_path / "calls").iterdir()]
 
 
@@ -365,6 +364,5 @@ def test_seconds_of_cells_are_those_of_their_simulations(quiet, tmp_path, monkey
         cbobench.run(with_quiet(algorithms=["random"]), out="run", cpus=0)
         seconds = cbobench.load_cells("run")["seconds"]
         assert seconds.tolist() == [6 * 10.0] * 2, name
-        for file in (tmp_path / "run" / "cells").iterdir():
-            file.unlink()
+        shutil.rmtree(tmp_path / "run" / "cells")
     assert len(quiet()) == 12
