@@ -168,7 +168,7 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
 
 def tabulate_groups(fields: Mapping[str, Field]) -> str:
     """A row per group: what is played, and how ours stand one against one."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for name, section in GROUPS.items():
         if name not in fields:
             lines.append((section.title, *3 * ("–",), "not played yet"))

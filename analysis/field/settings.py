@@ -8,8 +8,6 @@ from analysis.field.groups import plain
 from cbobench.report.load import Run
 from cbobench.suite.variants import Variant
 
-NEWER = {"cei": "anchored", "scbo": "anew", "furbo": "anew"}  # settings that ours did not yet have
-
 
 def played_variants(run: Run) -> dict[str, Variant]:
     """The methods that have cells in a run, by label."""
@@ -33,9 +31,7 @@ def describe_play(run: Run) -> str:
 
 
 def describe_settings(run: Run) -> str:
-    """Where methods do not play what their papers and theorems say, or what they play today; empty
-    where they do.
-    """
+    """Where methods do not play what their papers and theorems say; empty where they do."""
     settings = {name: variant.settings for name, variant in played_variants(run).items()}
     scales = sorted({one["beta_scale"] for one in settings.values() if "beta_scale" in one})
     departures = []
@@ -56,9 +52,6 @@ def describe_settings(run: Run) -> str:
         listed = ", ".join(f"`{name}`" for name in names)
         said.append(f"The noise variance λ of the models is set to {noise:g} in {listed}.")
     for name, one in settings.items():
-        newer = NEWER.get(name.partition("[")[0])
-        if newer and newer not in one:
-            said.append(f"`{name}` was played by code before `{newer}`.")
         if one.get("anchored") and one.get("lam") not in ("auto", "true"):
             said.append(
                 f"`{name}` makes no steps to the boundary (`anchored`) here, as its noise is "

@@ -135,7 +135,8 @@ def duel(
     frame = frame.join(ranks[["place", "rank", "is_variant"]], on="against")
     frame["is_variant"] = frame["is_variant"].eq(True)
     frame = frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
-    own = format_rank(ranks.loc[title]) if title in ranks.index else "unknown"
+    ranked = ranks.to_dict("index")
+    own = format_rank(ranked[title]) if title in ranked else "unknown"
     table = render_duels(frame, selection, own)
     if headline:
         table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
