@@ -158,6 +158,25 @@ def test_pages_say_how_ours_stand_one_against_one(tmp_path):
     assert "worse than none" in tables.describe_standing(field, "slsqp")
 
 
+@pytest.mark.parametrize(
+    ("group", "advised"), [("low", "cei-exact"), ("noisy", "nei"), ("measured", "nei")]
+)
+def test_no_method_is_better_than_what_is_advised(group, advised):
+    """What docs/which_method.md says of `cei` and `nei`; of `random` it would be wrong."""
+    played = [name for name in SHARDS if group_of(name) == group]
+    field = field_numbers.open_fields(played)[group]
+    assert tables.describe_standing(field, advised).endswith("worse than none.")
+    assert not tables.describe_standing(field, "random").endswith("worse than none.")
+
+
+def test_rounds_of_scbo_take_less_time_than_those_of_cei():
+    """In ten and twenty dimensions, as docs/which_method.md says; by the stored times."""
+    cells = cbobench.load_cells(bundle_of("ten-ours"))
+    solvers = cells["algorithm"].str.partition("[")[0]
+    seconds = cells["seconds"].groupby([cells["problem"], solvers]).median().unstack()
+    assert (seconds["scbo"] < seconds["cei"]).all()
+
+
 def test_every_count_of_the_page_is_of_the_cells():
     """Computed beside the page's code, for the methods of ten seeds: who is better on how many
     problems by more than the floor.
