@@ -54,8 +54,8 @@ UNDER_NOISE = (
     ),
     (
         SIMPLE,
-        "The same runs by the best feasible point that was evaluated, without noise, whether or "
-        "not the method knows which one it is.",
+        "The same runs by the best feasible point that was evaluated, judged without noise; the "
+        "method need not know which one it is.",
     ),
 )
 COCO = (
@@ -77,8 +77,8 @@ GROUPS = {
         "Two to seven dimensions, without noise",
         "Of BoTorch's constrained expected improvement, `botorch-cei-stock` is the library as it "
         "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
-        "may. Two more could give it more digits: `botorch-cei-tiny-noise` fits no noise, and "
-        f"`botorch-cei-turbo` has the models of BoTorch's SCBO tutorial. {EXACTLY}",
+        "may; `botorch-cei-tiny-noise` fits no noise; `botorch-cei-turbo` has the models of "
+        f"BoTorch's SCBO tutorial. {EXACTLY}",
         seen="all seven, when searches, steps to the boundary and noise of ours were chosen, and "
         "when the settings of `-tight` were",
     ),
@@ -98,7 +98,7 @@ GROUPS = {
         "the bilog transform is our choice.",
         UNDER_NOISE,
         heads=("nei", "cei"),
-        seen="all four, when samples and confirming rounds of `nei` were chosen",
+        seen="all four functions, when samples and confirming rounds of `nei` were chosen",
     ),
     "measured": Section(
         "Tables of real experiments",

@@ -50,9 +50,10 @@ def write_duels(field: Field) -> str:
     listed = " ".join(f"{floor:g}" for floor in FLOORS)
     printed = command(f"--metric {metric} --against {first} --floor {listed}")
     said += (
-        f" Cells: problems that `{first}` wins/ties/loses by the median difference over shared "
-        "seeds, and p (Wilcoxon, problems as strata, Holm; + significantly better, - worse). "
-        f"Infeasible is worst. Printed, with ranks, by {printed}, earlier with `--rounds`."
+        f" A cell has the problems that `{first}` wins/ties/loses, by the median difference over "
+        "shared seeds, and p (Wilcoxon, problems as strata, Holm); + it is significantly better, "
+        f"- worse. Infeasible is worst. Printed, with ranks, by {printed}; the columns of earlier "
+        "rounds t with `--rounds`."
     )
     return f"## One against one\n\n{wrap(said)}\n{tables.tabulate_duels(field, first)}"
 
@@ -65,9 +66,9 @@ def describe_evaluations(field: Field) -> str:
     only = "" if field.is_alike else f" --only '{example}/*'"
     printed = command(f"--union --metric rounds_to_target --target {target * spread:g}{only}")
     said = (
-        f"*to {target:g}*: evaluations until the best feasible point that was evaluated, judged "
-        f"without noise, is so near the optimum ({unit}): the median over the problems of medians "
-        "over a method's own seeds, ∞ where half of them never get there; behind it on how many "
+        f"*to {target:g}*: evaluations until the best feasible point so far, judged without noise, "
+        f"is so near the optimum ({unit}). It is the median over problems of medians over a "
+        "method's own seeds, ∞ where half of them never get there; in brackets, on how many "
         f"problems the target is reached. Printed by {printed}."
     )
     if only:
@@ -85,8 +86,8 @@ def describe_floor(field: Field) -> str:
         f"{level / horizon**0.5:.2g} at noise of {100 * level:g} %" for level in find_noise(field)
     ]
     return (
-        f"The floor: even all {horizon} evaluations of one point tell its value only up to a "
-        f"deviation of {' and '.join(said)}; smaller differences are beyond what values can tell."
+        f"All {horizon} evaluations of one point would tell its value up to a deviation of "
+        f"{' and '.join(said)}."
         if said
         else ""
     )
@@ -105,10 +106,10 @@ def write_methods(field: Field) -> str:
             said.append(f"Without a rank, as some problem was not played: {', '.join(missing)}.")
     if len(ranks):
         said.append(
-            "Ranks are means over problems by the median over the "
+            "A rank is the mean over problems of ranks by the median, on the "
             f"{count_noun(ranks['seeds'].iloc[0], 'seed')} that all ranked methods share. A solver "
-            "has one entry, its best variant by these very plays; another one stands below it, "
-            "with the rank in brackets that it would have in its place."
+            "is ranked once, by its best variant in these very plays. Its other variants stand "
+            "below; in brackets is the rank that one would have in place of the best."
         )
     costs = "*ms a round* is CPU time of the thread that plays."
     if failed := tables.list_failed_fits(field):
@@ -128,13 +129,13 @@ def describe_picture(field: Field) -> str:
     unit = "units" if field.section.absolute else "spreads"
     targets = f"from 100 to 1e-6 {unit} of f" if field.is_alike else "from 1 to 0.001 times |f*|"
     said = (
-        f"Share of pairs of a run and a target, {targets}, that are reached over evaluations, by "
-        "the best feasible point and on the seeds that all methods share. Grey are those that are "
-        "neither ours nor among the best."
+        f"The share of pairs of a run and a target ({targets}) that the best feasible point so far "
+        "reaches, over evaluations, on the seeds that all methods share. In colour are ours and "
+        "the rivals that come first in the table of methods; grey are the others."
     )
     has_command = field.section.absolute or not field.is_alike
     return (
-        f"{said} Over all seeds it is printed by {command('--profile')}." if has_command else said
+        f"{said} Over all seeds, it is printed by {command('--profile')}." if has_command else said
     )
 
 
