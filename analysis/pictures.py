@@ -27,7 +27,7 @@ import cbobench
 from analysis.bundles import read_shards
 from analysis.field.groups import is_ours, is_rival
 from analysis.field.numbers import Field, open_fields
-from analysis.field.tables import order_by_rank
+from analysis.field.tables import order_solvers
 from analysis.folders import DOCS, PUBLISHED
 from analysis.markdown import fill_sections
 from analysis.papers import gallery
@@ -37,7 +37,6 @@ from cbobench.report.figures.profiles import Profile
 from cbobench.report.figures.style import Size, size_of
 from cbobench.report.groups import Group
 from cbobench.report.load import Run
-from cbobench.report.quantities import SIMPLE_REGRET
 
 PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
 FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
@@ -148,24 +147,18 @@ def place_profiles(field: Field, size: Size, panels: Mapping[str, Sequence[str]]
 
 def draw_group(field: Field) -> Image:
     """The picture of a page of docs/field: ours and the best rivals in colour, all others grey."""
-    metric, _ = field.section.tables[0]
-    names = order_by_rank(field, metric)
+    names = order_solvers(field)
     first = [name for name in names if is_ours(name)]
     names = [*first, *(name for name in names if name not in first)]
     return place_profiles(field, size_of("double", 1), {"": names})
 
 
 def find_leaders(fields: Mapping[str, Field]) -> list[str]:
-    """The rivals that are among the first five of any group by mean rank, those of "low" that its
-    cells are of, best first.
+    """The rivals that are among the first five solvers of any group by mean rank, those of "low"
+    that its cells are of, best first.
     """
-    leaders = {
-        name
-        for field in fields.values()
-        for name in order_by_rank(field, field.section.tables[0][0])[:5]
-    }
-    low = fields["low"]
-    return [n for n in order_by_rank(low, SIMPLE_REGRET) if n in leaders and is_rival(n)]
+    leaders = {name for field in fields.values() for name in order_solvers(field)[:5]}
+    return [n for n in order_solvers(fields["low"]) if n in leaders and is_rival(n)]
 
 
 def draw_field(fields: Mapping[str, Field]) -> Image:
