@@ -27,7 +27,7 @@ import cbobench
 from analysis.bundles import read_shards
 from analysis.field.groups import is_ours, is_rival
 from analysis.field.numbers import Field, open_fields
-from analysis.field.tables import order_solvers
+from analysis.field.tables import list_solvers
 from analysis.folders import DOCS, PUBLISHED
 from analysis.markdown import fill_sections
 from analysis.papers import gallery
@@ -147,18 +147,18 @@ def place_profiles(field: Field, size: Size, panels: Mapping[str, Sequence[str]]
 
 def draw_group(field: Field) -> Image:
     """The picture of a page of docs/field: ours and the best rivals in colour, all others grey."""
-    names = order_solvers(field)
-    first = [name for name in names if is_ours(name)]
-    names = [*first, *(name for name in names if name not in first)]
+    first = [name for name in field.methods if is_ours(name)]
+    names = [*dict.fromkeys([*first, *list_solvers(field).index, *field.methods])]
     return place_profiles(field, size_of("double", 1), {"": names})
 
 
 def find_leaders(fields: Mapping[str, Field]) -> list[str]:
-    """The rivals that are among the first five solvers of any group by mean rank, those of "low"
-    that its cells are of, best first.
+    """The rivals that are among the first five solvers of any group by mean rank, by their best
+    variant in "low" and as they are ranked there.
     """
-    leaders = {name for field in fields.values() for name in order_solvers(field)[:5]}
-    return [n for n in order_solvers(fields["low"]) if n in leaders and is_rival(n)]
+    leaders = {solver for field in fields.values() for solver in list_solvers(field)[:5]}
+    solvers = list_solvers(fields["low"])
+    return [name for name in solvers.index[solvers.isin(leaders)] if is_rival(name)]
 
 
 def draw_field(fields: Mapping[str, Field]) -> Image:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from analysis.field.groups import PLAIN, plain
 from analysis.field.numbers import Field, count_reached
@@ -27,11 +28,10 @@ def order_by_rank(field: Field, metric: str) -> list[str]:
     return [*ranked, *(name for name in field.methods if name not in ranked)]
 
 
-def order_solvers(field: Field) -> list[str]:
-    """The methods of a group, the best variant of each solver first, by its mean rank."""
-    metric, _ = field.section.tables[0]
-    ranks = field.rank(metric)
-    return [*dict.fromkeys([*ranks.index[ranks["is_variant"].eq(False)], *field.methods])]
+def list_solvers(field: Field) -> pd.Series:
+    """The solvers of a group by mean rank, by the name of their best variant."""
+    ranks = field.rank(field.section.tables[0][0])
+    return ranks.loc[ranks["is_variant"].eq(False), "solver"]
 
 
 def describe_targets() -> str:
@@ -108,8 +108,7 @@ def tabulate_duels(field: Field, name: str) -> str:
     ]
     places = [table.columns.index(column) for column in columns]
     lines = [(f"`{plain(row[0])}`", *(row[place] for place in places)) for row in table.rows]
-    heads = [column.replace(" = ", "=").replace("floor ", "") for column in columns]
-    return tabulate(("rival", *heads), lines, "l" + "r" * len(columns)) + "\n"
+    return tabulate(("rival", *columns), lines, "l" + "r" * len(columns)) + "\n"
 
 
 def describe_standing(field: Field, name: str) -> str:

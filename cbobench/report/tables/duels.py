@@ -151,7 +151,7 @@ def find_ranks(selection: Selection) -> pd.DataFrame:
     try:
         ranks = rank_solvers(selection).set_index("algorithm")
     except Misuse:
-        return pd.DataFrame(columns=["place", "label", "rank", "is_variant", "seeds"])
+        return pd.DataFrame(columns=["place", "label", "solver", "rank", "is_variant", "seeds"])
     return ranks.assign(place=range(len(ranks)))
 
 
