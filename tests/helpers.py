@@ -33,6 +33,7 @@ from cbobench.suite.call import Call
 from cbobench.suite.cells import Suite
 from cbobench.suite.text import read_suite
 from cbobench.suite.variants import DIGEST, content_digest
+from cbobench.sweep.outcome import Outcome
 from cbobench.watcher import Watcher
 
 
@@ -216,10 +217,15 @@ def watch_asks(algorithm: Any, look: Callable[[int, np.ndarray], None]) -> Any:
     return algorithm
 
 
+def play_here(suite: Any, out: Any, **options: Any) -> Outcome:
+    """The outcome of a sweep that this process plays."""
+    return cbobench.run(suite, out=out, cpus=0, **options)
+
+
 def swept(folder: Path, suite: str) -> Path:
     """The run folder of a suite's text, played in this process."""
     (folder / "suite.yaml").write_text(suite)
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+    play_here(folder / "suite.yaml", folder / "run")
     return folder / "run"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import cbobench
 from cbobench.check.report import check
 from cbobench.cli import main
 from cbobench.cli.new import new
 from cbobench.errors import Misuse
+from tests.helpers import play_here
 
 SOME = ("parameters declared", "plays", "repeatable", "optimum as declared")
 
@@ -21,7 +21,7 @@ def test_what_is_written_obeys_the_laws_and_plays(tmp_path, kind):
     verdicts = [*check("fresh_one:FreshOne", only=SOME)]
     assert [str(v.finding) for v in verdicts if v.finding is not None] == []
     assert len(verdicts) > 2
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0, seeds=1, horizon=5)
+    done = play_here(suite, tmp_path / "run", seeds=1, horizon=5)
     assert done.failed == 0
     assert done.played == (6 if kind == "algorithm" else 3)
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import cbobench
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import actions
 from cbobench.gp.actions import LARGEST, Finite, Large, Scattered
@@ -18,7 +17,7 @@ from cbobench.problems import instances
 from cbobench.problems.rkhs import functions as rkhs
 from cbobench.suite.call import Call
 from cbobench.threads import single_thread
-from tests.helpers import make, play, prepare
+from tests.helpers import make, play, play_here, prepare
 
 POINTS = np.random.default_rng(3).random((300, 2))
 
@@ -187,7 +186,7 @@ def test_what_would_not_fit_is_refused_before_the_sweep(
         assert plan(Call(suite_file, out=tmp_path / "run", cpus=0)).tasks
         return
     with pytest.raises(Misuse, match=message):
-        cbobench.run(suite_file, out=tmp_path / "run", cpus=0)
+        play_here(suite_file, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -196,7 +195,7 @@ def test_a_small_machine_refuses_what_it_cannot_hold(tmp_path, monkeypatch):
 
     monkeypatch.setattr(blocks, "machine_memory", lambda: 10**7)
     with pytest.raises(Misuse, match=r"would need 0.0 GB|this machine has 0.0"):
-        cbobench.run(suite(tmp_path, "rkhs: {n: 2000}", "ckb-ucb"), out=tmp_path / "run", cpus=0)
+        play_here(suite(tmp_path, "rkhs: {n: 2000}", "ckb-ucb"), tmp_path / "run")
 
 
 SETS = {

@@ -16,7 +16,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-import cbobench
 from cbobench.cli import main
 from cbobench.errors import CbobenchError, Misuse
 from cbobench.papers import evidence
@@ -25,7 +24,7 @@ from cbobench.papers.claims import Claim, check_claim, choices
 from cbobench.papers.rules import any_of, below, never, number, power, similar, vanishes
 from cbobench.report.load import Run
 from cbobench.suite.variants import Variant
-from tests.helpers import swept
+from tests.helpers import play_here, swept
 
 SEEDS = 20
 SUITE = f"""\
@@ -345,7 +344,7 @@ def test_failed_cells_and_one_seed(planted_run, played, tmp_path):
     assert (finding.n, finding.expected, finding.verdict) == (SEEDS // 2, SEEDS, "reproduced")
     assert f"{SEEDS // 2}/{SEEDS}" in render_findings([finding])
     (tmp_path / "one.yaml").write_text(SUITE.replace(f"seeds: {SEEDS}", "seeds: 1"))
-    cbobench.run(tmp_path / "one.yaml", out=tmp_path / "single", cpus=0)
+    play_here(tmp_path / "one.yaml", tmp_path / "single")
     for test in (
         lambda a, b: [below("regret", b, a)],
         lambda a, b: [number("violations", b, 0)],
@@ -555,7 +554,7 @@ def test_each_setting_is_a_finding(tmp_path):
         "1.0]}}\n"
         "  - stageopt: {expand_rounds: {sweep: [1, 2, 3]}}\n"
     )
-    cbobench.run(tmp_path / "s.yaml", out=tmp_path / "run", cpus=0)
+    play_here(tmp_path / "s.yaml", tmp_path / "run")
     variants = list(Run(tmp_path / "run").record.variants("algorithms").values())
     assert len(list(choices(variants))) == 2 * 3
     assert len(list(choices(variants, within=("expand_rounds",)))) == 2
@@ -617,7 +616,7 @@ def test_claims_across_runs_say_whose_a_setting_is(tmp_path):
             "true}\n"
             f"algorithms:\n  - {algorithm}: {{lam: {{sweep: [0.1, 1.0]}}}}\n"
         )
-        cbobench.run(tmp_path / f"{name}.yaml", out=tmp_path / name, cpus=0)
+        play_here(tmp_path / f"{name}.yaml", tmp_path / name)
     claim = Claim("X", "", "", "", ("feasible-pocket",), ("rpol-ucb", "admmbo"), lambda case: [
         below("regret", case.of("rpol-ucb")[0], case.of("admmbo")[0])
     ], across=True)  # fmt: skip

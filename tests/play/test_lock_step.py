@@ -14,7 +14,7 @@ from cbobench.params import shared_values
 from cbobench.problems.rkhs.functions import RKHS1D
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
-from tests.helpers import assert_same_rows, long
+from tests.helpers import assert_same_rows, long, play_here
 
 SUITE = """\
 suite: variants
@@ -48,7 +48,7 @@ def shared(cell):
 @pytest.mark.parametrize("cpus", [0, *long(2)])
 def test_the_bits_are_those_of_a_cell_alone(write_suite, tmp_path, cpus):
     cbobench.run(write_suite(SUITE), out=tmp_path / "together", cpus=cpus)
-    cbobench.run(write_suite(SUITE), out=tmp_path / "alone", cpus=0, block=1)
+    play_here(write_suite(SUITE), tmp_path / "alone", block=1)
     assert len(cbobench.load_cells(tmp_path / "together")) == 2 * (9 + 4 + 1) * 2
     assert_same_rows(tmp_path / "together", tmp_path / "alone")
 
@@ -66,7 +66,7 @@ class Fails(CKBUCB):
 def test_a_cell_that_fails_leaves_the_others_of_its_block(write_suite, tmp_path):
     text = "suite: t\nhorizon: 5\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms:\n"
     text += f"  - {__name__}:Fails: {{slack: {{sweep: [0.1, 0.9]}}}}\n"
-    out = cbobench.run(write_suite(text), out=tmp_path / "r", cpus=0)
+    out = play_here(write_suite(text), tmp_path / "r")
     assert (out.tasks, out.failed) == (1, 2)
     assert [error.partition(": ")[0] for error in out.errors] == [
         f"rkhs-1d / {__name__}:Fails[slack=0.9] seed {seed}" for seed in (0, 1)
@@ -85,9 +85,9 @@ def test_instances_are_drawn_once_for_all_algorithms(write_suite, tmp_path, monk
         return draw(self, generators)
 
     monkeypatch.setattr(RKHS1D, "draw", count)
-    cbobench.run(write_suite(text), out=tmp_path / "r", cpus=0)
+    play_here(write_suite(text), tmp_path / "r")
     assert drawn.count(3) == 1
-    alone = cbobench.run(write_suite(text), out=tmp_path / "alone", cpus=0, block=1)
+    alone = play_here(write_suite(text), tmp_path / "alone", block=1)
     assert_same_rows(tmp_path / "r", alone)
 
 

@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.algorithms.asktell import AskTell
 from cbobench.algorithms.base import OneRun
@@ -19,7 +18,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.gp.kernels import Matern
 from cbobench.play.play import Play, PlayOptions
-from tests.helpers import actions, load, long, make, problem
+from tests.helpers import actions, load, long, make, play_here, problem
 
 BOX = partial(problem, "feasible-pocket", candidates=64)
 GRID = partial(problem, "rkhs", d=2, n=36)
@@ -320,7 +319,7 @@ def test_a_problem_with_delays_and_a_method_that_must_be_told_are_refused_or_ski
         load(path)
     path = suite()
     path.write_text(path.read_text().replace("oracle", "admmbo") + "skip: unplayable\n")
-    cbobench.run(path, out=tmp_path / "run", cpus=0, seeds=1)
+    play_here(path, tmp_path / "run", seeds=1)
     assert main(["compare", str(tmp_path / "run")]) == 0
     table = " ".join(capsys.readouterr().out.split())
     assert "3 evaluations under way at once (a new one begins when the oldest ends)" in table

@@ -7,6 +7,7 @@ import pytest
 
 import cbobench
 from cbobench.metrics import METRICS, Rounds
+from tests.helpers import play_here
 
 SUITE = """\
 suite: recorded
@@ -71,7 +72,7 @@ def test_thinned_rounds_are_rounds_of_the_whole(tmp_path):
     for keep in ("all", "{rounds: 7}"):
         (tmp_path / "suite.yaml").write_text(SUITE.format(keep=keep))
         folder = tmp_path / keep.strip("{}").replace(": ", "-")
-        cbobench.run(tmp_path / "suite.yaml", out=folder, cpus=0)
+        play_here(tmp_path / "suite.yaml", folder)
         frames.append((cbobench.load_rounds(folder), cbobench.load_cells(folder)))
     (all_rounds, cells), (thin, thin_cells) = frames
     assert len(thin) == 7 * len(cells)

@@ -15,7 +15,7 @@ from cbobench.opponents.local_search import LocalMethod, Restarts
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.problems.tables.inputs import InputSpace, read_types
 from tests.algorithms.test_opponents import OPPONENTS
-from tests.helpers import actions, entry, make, play, prepare_class, refused
+from tests.helpers import actions, entry, make, play, play_here, prepare_class, refused
 
 CHOICES = {
     "features": ["sqrt", 0.5, None, 2, True],
@@ -73,7 +73,7 @@ def test_choices_of_all_kinds_are_stored_and_shown(tmp_path, monkeypatch):
         "suite": "s", "horizon": 40, "seeds": 1, "algorithms": ["random"],
         "problems": [{f"{__name__}:Choosy": {"configurations": 200}}],
     }  # fmt: skip
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     rounds = cbobench.load_rounds(done)
     assert {*rounds["features"]} == {*CHOICES["features"]}
     assert {*rounds["layers"]} == {"(50,)", "(100, 50)", "('relu', None)"}

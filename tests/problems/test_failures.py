@@ -16,7 +16,7 @@ from cbobench.errors import CellFailure, Interrupted, Misuse, TimedOut, one_line
 from cbobench.params import build
 from cbobench.problems.tables.table import UserTable
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, entry, long_cases, make, play, prepare_class, refused
+from tests.helpers import actions, entry, long_cases, make, play, play_here, prepare_class, refused
 from tests.problems.test_simulator import Noisy, truth
 from tests.report.made import make as make_run
 
@@ -341,7 +341,7 @@ def test_cells_that_fail_beside_others_are_no_context_of_theirs(tmp_path):
         "problems": [{f"{__name__}:Exiting": {"repeats": 0}}],
         "algorithms": [f"{__name__}:Interrupting"],
     }
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     cells = cbobench.load_cells(done).set_index("seed")
     assert cells["status"].to_dict() == {0: "ok", 1: "failed"}
     assert cells["error"][1].startswith("round 2: KeyboardInterrupt")
@@ -464,7 +464,7 @@ def test_a_sweep_goes_on_and_says_how_often(tmp_path):
         "suite": "flaky", "horizon": 20, "seeds": 3, "problems": [f"{__name__}:Flaky"],
         "algorithms": ["random", "sobol"],
     }  # fmt: skip
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     assert (done.played, done.failed) == (6, 0)
     cells = cbobench.load_cells(done)
     assert cells["failed_evaluations"].sum() > 0

@@ -12,7 +12,7 @@ import cbobench
 from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.channels import noise_law
 from cbobench.rng import Streams, generator
-from tests.helpers import actions, long, make, play, problem
+from tests.helpers import actions, long, make, play, play_here, problem
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_recorded_observations_are_null_until_told(tmp_path):
         "problems": [{"feasible-pocket-delayed": {"candidates": 64, "delay": 3}}],
         "algorithms": [{"rpol-censored": {"B": "sup", "G": "sup"}}],
     }  # fmt: skip
-    rounds = cbobench.load_rounds(cbobench.run(suite, out=tmp_path / "run", cpus=0))
+    rounds = cbobench.load_rounds(play_here(suite, tmp_path / "run"))
     assert rounds["observed_f"].isna().mean() > 0.8
     assert rounds["action"].isna().all()
     assert np.stack(rounds["x"]).shape == (60, 2)
@@ -144,7 +144,7 @@ def test_pairs_that_cannot_be_played_are_refused_before_anything_runs(
 ):
     suite = {"suite": "s", "horizon": 30, "seeds": 2, "problems": [task], "algorithms": [name]}
     with pytest.raises(Misuse, match=message):
-        cbobench.run(suite, out=tmp_path / "run", cpus=0)
+        play_here(suite, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -18,7 +18,7 @@ from cbobench.problems.simulators.simulator import Simulator
 from cbobench.problems.tables.inputs import InputSpace, InputType, read_types
 from cbobench.rng import Streams
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, entry, make, play, prepare_class, refused
+from tests.helpers import actions, entry, make, play, play_here, prepare_class, refused
 
 TYPES = {
     "width": {"int": [32, 512], "log": True},
@@ -260,7 +260,7 @@ def test_the_winner_is_told_with_its_types(tmp_path, monkeypatch):
         "problems": [{"tests.problems.test_inputs:Net": {"label": "net"}}],
         "algorithms": ["cei", "random"],
     }
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     best, (width, depth, act) = brute_force()
     assert f"best: width {width}, depth {depth}, act {act}: f = {best:.3f}" in str(
         cbobench.best(done)

@@ -16,7 +16,7 @@ from cbobench.problems.simulators.simulator import Simulator
 from cbobench.problems.tables.past import read_past, take_past
 from tests.algorithms.test_contract import check_alone_as_in_a_block
 from tests.algorithms.test_opponents import LIGHT
-from tests.helpers import actions, entry, load, long, make, play, prepare_class, refused
+from tests.helpers import actions, entry, load, long, make, play, play_here, prepare_class, refused
 
 INPUTS = {
     "teeth": {"int": [2, 8]},
@@ -147,7 +147,7 @@ def test_a_run_finds_and_names_the_best_and_stores_values_with_their_types(tmp_p
         "suite": "cuts", "horizon": 25, "seeds": 2, "initial": {"sobol": 8}, "record": "all",
         "problems": [{f"{__name__}:Cut": {"label": "cut"}}], "algorithms": ["cei", "random"],
     }  # fmt: skip
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     rounds = cbobench.load_rounds(done)
     assert {*rounds["coating"]} == {"TiN", "DLC", 0.283}
     assert {type(value) for value in rounds["teeth"].tolist()} == {int}

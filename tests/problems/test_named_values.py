@@ -16,7 +16,7 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.simulators.simulator import Simulator, name_values
 from cbobench.problems.tables.configurations import orient
 from cbobench.problems.user_classes import read_runs
-from tests.helpers import make, play, prepare_class
+from tests.helpers import make, play, play_here, prepare_class
 
 WORDS = {
     "objective": {"minimise": "cost"},
@@ -163,7 +163,7 @@ def test_tables_and_figures_speak_the_users_words(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     suite = {"suite": "depot", "horizon": 6, "seeds": 3, "algorithms": ["random", "sobol"]}
     entry = {"mine_depot:Depot": {"candidates": 64}}
-    done = cbobench.run(suite | {"problems": [entry]}, out=tmp_path / "run", cpus=0)
+    done = play_here(suite | {"problems": [entry]}, tmp_path / "run")
     stored = cbobench.load_cells(done)
     table = cbobench.compare(done)
     assert table.table.columns[2:] == ["best cost", "V⁺", "N"]

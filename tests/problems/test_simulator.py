@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-import cbobench
 from cbobench.algorithms import ALGORITHMS
 from cbobench.check.problems import play_at_random, repeatable
 from cbobench.cli import main
@@ -17,7 +16,7 @@ from cbobench.errors import CellFailure, Misuse
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.suite.prepare import check_needs
 from tests.algorithms.test_contract import check_alone_as_in_a_block
-from tests.helpers import actions, long_cases, make, play, prepare_class, refused
+from tests.helpers import actions, long_cases, make, play, play_here, prepare_class, refused
 
 SD = 0.3
 
@@ -327,11 +326,7 @@ def test_a_class_without_constraints_is_refused_before_anything_is_simulated(
             "problems": [f"unbound:{cls}"],
         }
         with pytest.raises(Misuse, match=says):
-            cbobench.run(
-                suite | {"problems": ["unbound:One", f"unbound:{cls}"]},
-                out=tmp_path / "run",
-                cpus=0,
-            )
+            play_here(suite | {"problems": ["unbound:One", f"unbound:{cls}"]}, tmp_path / "run")
         assert main(["check", f"unbound:{cls}"]) == 1
         out, _ = capsys.readouterr()
         assert re.search(f"FAIL  can be made +{says}", out)

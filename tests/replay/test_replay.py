@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-import cbobench
 from cbobench import params
 from cbobench.algorithms.improvement import ConstrainedEI as CEI
 from cbobench.cli import main
@@ -25,7 +24,7 @@ from cbobench.results.folder import open_run
 from cbobench.results.provenance import cpu_kind
 from cbobench.results.schema import RECOMMENDATION_RULE, RULE, schema
 from tests.conftest import ROOT
-from tests.helpers import long
+from tests.helpers import long, play_here
 from tests.results.forging import all_are, change_column, rewrite_bundle, set_column
 
 SUITE = {
@@ -63,7 +62,7 @@ class Mine(AskTell):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("replay") / "run"
-    cbobench.run(SUITE, out=folder, cpus=0)
+    play_here(SUITE, folder)
     return folder
 
 
@@ -348,7 +347,7 @@ def test_modules_of_a_run_are_imported_where_that_is_asked(tmp_path, monkeypatch
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     suite = SUITE | {"seeds": 2, "problems": ["gramacy"], "algorithms": ["mine:Mine"]}
-    export(cbobench.run(suite, out="run", cpus=0).folder, tmp_path / "mine.zip")
+    export(play_here(suite, "run").folder, tmp_path / "mine.zip")
     code, printed = verify(capsys, "mine.zip")
     assert code == 3
     assert "2 of 2 cells drawn with --seed 0: 0 equal, 2 not checked" in printed
@@ -388,7 +387,7 @@ def test_a_run_of_failed_cells_has_none_to_draw(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(CEI, "ask", fail)
     suite = SUITE | {"seeds": 1, "problems": ["gramacy"], "algorithms": ["cei"]}
-    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    run = play_here(suite, tmp_path / "run")
     assert main(["verify", str(run.folder), "--replay", "1"]) == 2
     assert "no cell can be drawn: none was played to its end" in capsys.readouterr().err
 

@@ -15,6 +15,7 @@ import cbobench
 from cbobench.cli.arguments import main
 from cbobench.errors import Misuse
 from cbobench.report.tables.best import describe_configurations
+from tests.helpers import play_here
 
 ROWS = [
     ("relu", 32, 0.1, 5.0, 1.0),
@@ -46,7 +47,7 @@ def played(tmp_path_factory):
         "suite": "best", "horizon": 12, "seeds": 3, "algorithms": ["oracle", "random"],
         "problems": [{"table": TABLE | {"rows": str(folder / "nets.csv")}}, BOX],
     }  # fmt: skip
-    return cbobench.run(suite, out=folder / "run", cpus=0).folder
+    return play_here(suite, folder / "run").folder
 
 
 def of_rows(folder, rows, names, objective, seeds, horizon=1, **extra):
@@ -64,7 +65,7 @@ def of_rows(folder, rows, names, objective, seeds, horizon=1, **extra):
         **extra,
     }
     suite = {"suite": "few", "horizon": horizon, "seeds": seeds, "algorithms": ["random"]}
-    return cbobench.run(suite | {"problems": [{"table": table}]}, out=folder / "run", cpus=0)
+    return play_here(suite | {"problems": [{"table": table}]}, folder / "run")
 
 
 def test_cells_say_what_they_recommend(played):
@@ -197,7 +198,7 @@ def test_functions_that_differ_by_seed_have_no_winner(tmp_path):
         "problems": ["rkhs-1d"],
         "algorithms": ["random"],
     }
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     assert "best:" not in str(cbobench.best(done))
     assert len(cbobench.best(done).frame) > 0, "asked for, the actions are listed"
 
@@ -238,7 +239,7 @@ def test_a_formula_in_units_of_its_spread_is_shown_as_its_page_does(tmp_path, ca
         "problems": [{"gramacy": quiet | {"label": "a"}}, {"gardner-1": quiet | {"label": "b"}},
                      {"gramacy": quiet | {"label": "plain", "scaled": False}}],
     }  # fmt: skip
-    run = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    run = play_here(suite, tmp_path / "run")
     table = cbobench.best(run, only="a/*")
     row = table.frame.iloc[0]
     assert (row["objective"], row["value"]) == ("f", pytest.approx(-0.59979, abs=1e-5))

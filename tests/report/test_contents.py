@@ -6,6 +6,7 @@ import json
 
 import cbobench
 from cbobench.cli import main
+from tests.helpers import play_here
 from tests.report.made import make
 
 CELLS = {
@@ -37,7 +38,7 @@ def test_a_run_is_shown_with_its_problems_methods_and_parameters(tmp_path, capsy
         "problems": ["rkhs-1d", {"gramacy": {"grid": 5, "label": "oven"}}],
         "algorithms": ["cei", {"ckb-ucb": {"V": 2.0}}, "random"],
     }  # fmt: skip
-    run = cbobench.run(suite, out=tmp_path / "run", cpus=0).folder.uri
+    run = play_here(suite, tmp_path / "run").folder.uri
     text = show(capsys, run)
     for phrase in (
         "s: Two of each T = 5; 2 seeds. ",

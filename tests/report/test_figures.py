@@ -15,7 +15,6 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
-import cbobench
 from cbobench.cli import main
 from cbobench.report.figures.captions import identity
 from cbobench.report.figures.curves import centre
@@ -31,7 +30,7 @@ from cbobench.report.figures.figures import (
 )
 from cbobench.report.figures.style import SIZES, look_of, size_of
 from cbobench.report.load import Run
-from tests.helpers import long_cases
+from tests.helpers import long_cases, play_here
 
 SUITE = """\
 suite: {name}
@@ -54,7 +53,7 @@ INDEPENDENT, THRESHOLD = "rkhs-1d[constraint=independent]", "rkhs-1d[h=0.25]"
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("printed")
     (path / "suite.yaml").write_text(SUITE.format(name="printed"))
-    cbobench.run(path / "suite.yaml", out=path / "run", cpus=0)
+    play_here(path / "suite.yaml", path / "run")
     return path / "run"
 
 

@@ -27,6 +27,7 @@ from cbobench.report.tables.formats import (
     render_records,
 )
 from cbobench.report.tables.table import Best, Code, Marked, TextTable
+from tests.helpers import play_here
 from tests.report.made import make
 
 HOSTILE = "_<b>x</b> a|b _i_ *j* `c` [t](u) ~s~ $_$ &lt; \\ 50 % #1 {y} ^ & 1"
@@ -237,7 +238,7 @@ def test_what_all_variants_share_is_said_once(tmp_path):
     problems = [{"gramacy": quiet}, {"gardner-1": quiet}]
     methods = [{"ckb-ucb": {"kernel": "fit"}}, {"ckb-ts": {"kernel": {"sweep": ["fit", "given"]}}}]
     suite = {"suite": "s", "horizon": 2, "seeds": 1, "problems": problems, "algorithms": methods}
-    done = Run(cbobench.run(suite, out=tmp_path / "run", cpus=0).folder)
+    done = Run(play_here(suite, tmp_path / "run").folder)
     assert [*done.record.labels("problems").values()] == ["gramacy", "gardner-1"]
     names = ["ckb-ucb[kernel=fit]", "ckb-ts[kernel=fit]", "ckb-ts[kernel=given]"]
     assert [*done.record.labels("algorithms").values()] == names

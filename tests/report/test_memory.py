@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import cbobench
 from cbobench.play.block import RoundRows
 from cbobench.report.figures.curves import Panel
 from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run, sort_by_cell
 from cbobench.results.folder import RunFolder
+from tests.helpers import play_here
 
 
 @pytest.fixture
@@ -19,9 +19,7 @@ def in_parts(small_suite, tmp_path, monkeypatch):
     """A run whose files hold many row groups."""
     monkeypatch.setattr(RoundRows, "FLUSH", 40)
     monkeypatch.setattr("cbobench.play.play.CHUNK", 7)
-    cbobench.run(
-        small_suite(horizon=60, seeds=5, extra="record: all\n"), out=tmp_path / "run", cpus=0
-    )
+    play_here(small_suite(horizon=60, seeds=5, extra="record: all\n"), tmp_path / "run")
     return tmp_path / "run"
 
 

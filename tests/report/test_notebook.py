@@ -16,6 +16,7 @@ from cbobench.errors import CbobenchError, Misuse
 from cbobench.report.load import Run
 from cbobench.sweep.outcome import Outcome
 from tests.conftest import ROOT
+from tests.helpers import play_here
 from tests.report.made import make
 from website import examples
 
@@ -151,13 +152,13 @@ SUITE = {
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    return cbobench.run(SUITE, out=tmp_path_factory.mktemp("mine") / "run", cpus=0)
+    return play_here(SUITE, tmp_path_factory.mktemp("mine") / "run")
 
 
 def test_a_mapping_plays_what_the_same_file_plays(done, tmp_path, write_suite):
     import yaml
 
-    second_run = cbobench.run(write_suite(yaml.safe_dump(SUITE)), out=tmp_path / "run", cpus=0)
+    second_run = play_here(write_suite(yaml.safe_dump(SUITE)), tmp_path / "run")
     ours, theirs = (cbobench.load_cells(item) for item in (done, second_run))
     assert list(ours["cell"]) == list(theirs["cell"])
     assert list(ours["regret"]) == list(theirs["regret"])
@@ -180,7 +181,7 @@ def test_no_command_line_finishes_a_mapping(done, capsys):
         file.unlink()
     assert main(["status", done.folder.uri]) == 1
     assert capsys.readouterr().out == "mine: 12 of 18 cells done, 0 failed, 6 missing, 0 stale\n"
-    cbobench.run(SUITE, out=done.folder.uri, cpus=0)
+    play_here(SUITE, done.folder.uri)
     assert len(cbobench.load_cells(done)) == 18
 
 

@@ -17,7 +17,7 @@ from cbobench.problems.simulators.simulator import Simulator
 from cbobench.report.tables import status
 from cbobench.results.folder import open_run
 from cbobench.results.lock import hold
-from tests.helpers import UNREADABLE
+from tests.helpers import UNREADABLE, play_here
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def half(tmp_path_factory):
         "suite": "half", "horizon": 20, "seeds": 4,
         "problems": ["gramacy"], "algorithms": ["ckb-ucb", "random"],
     }  # fmt: skip
-    cbobench.run(suite, out=folder / "run", cpus=0, block=1)
+    play_here(suite, folder / "run", block=1)
     for path in (folder / "run").glob("*/*random.2-2*.parquet"):
         path.unlink()
     return folder / "run"
@@ -94,7 +94,7 @@ def test_kept_simulations_are_counted(tmp_path, monkeypatch, capsys):
         "suite": "s", "horizon": 4, "seeds": 2,
         "problems": [f"{__name__}:Slow"], "algorithms": ["random"],
     }  # fmt: skip
-    cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    play_here(suite, tmp_path / "run")
     kept = len([*(tmp_path / "run" / "simulations").glob("*.json")])
     assert main(["status", str(tmp_path / "run")]) == 0
     assert "simulations" not in capsys.readouterr().out, "nothing is left to simulate"

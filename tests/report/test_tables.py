@@ -24,6 +24,7 @@ from cbobench.report.tables.table import (
     format_number,
 )
 from cbobench.stats.intervals import interval
+from tests.helpers import play_here
 from tests.report.made import make
 
 SEEDS = range(10)
@@ -190,7 +191,7 @@ def test_under_noise_a_box_is_judged_by_what_is_recommended(tmp_path, name, nois
         "problems": [{name: levels}],
         "algorithms": ["random"],
     }
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     assert cbobench.compare(done).table.columns[2:] == [first, *HEADINGS[1:]]
 
 

@@ -17,7 +17,7 @@ from cbobench.metrics import METRICS
 from cbobench.report.load import Run
 from cbobench.report.setups import find_setups
 from cbobench.results.export import export
-from tests.helpers import long
+from tests.helpers import long, play_here
 from tests.report.made import make
 
 SUITE = {
@@ -40,7 +40,7 @@ def parts(tmp_path_factory):
         ("mine", ["cei", "random"]),
         ("theirs", ["random", "sobol"]),
     ):
-        cbobench.run(SUITE | {"algorithms": methods}, out=folder / name, cpus=0)
+        play_here(SUITE | {"algorithms": methods}, folder / name)
     bundle = export(folder / "theirs", folder / "theirs.zip").file
     return folder / "whole", folder / "mine", bundle
 
@@ -99,7 +99,7 @@ def test_a_mistyped_folder_among_several_is_refused(parts, capsys, option):
 def test_one_problem_of_two_kinds_is_refused(parts, tmp_path, capsys):
     noisy = {"problems": [{"gramacy": {"noise_f": 0.5, "label": "gramacy"}}]}
     suite = SUITE | {"algorithms": ["random"]} | noisy
-    second_run = cbobench.run(suite, out=tmp_path / "other", cpus=0)
+    second_run = play_here(suite, tmp_path / "other")
     assert main(["compare", str(parts[1]), str(second_run.folder), "--ranks"]) == 2
     assert "'gramacy' is another problem in other than in mine (noise_f" in capsys.readouterr().err
 
@@ -109,13 +109,13 @@ def test_methods_of_one_name_are_told_apart_by_their_run(parts, tmp_path):
     other = [{"cei": {"delta": 0.2, "label": "cei"}}, "random"]
     runs = {
         "mine": parts[1],
-        "other": cbobench.run(SUITE | {"algorithms": other}, out=tmp_path / "other", cpus=0),
-        "late": cbobench.run(
-            SUITE | {"algorithms": ["cei"], "initial": {"sobol": 2}}, out=tmp_path / "late", cpus=0
+        "other": play_here(SUITE | {"algorithms": other}, tmp_path / "other"),
+        "late": play_here(
+            SUITE | {"algorithms": ["cei"], "initial": {"sobol": 2}}, tmp_path / "late"
         ),
     }
     mine = {"algorithms": [{"cei": {"label": "mine"}}]}
-    again = cbobench.run(SUITE | mine, out=tmp_path / "again", cpus=0)
+    again = play_here(SUITE | mine, tmp_path / "again")
     joined = cbobench.compare([*runs.values(), again], metric="R")
     alone = [cbobench.compare(run, only="*/cei", metric="R").frame for run in runs.values()]
     medians = dict(zip(joined.frame["algorithm_label"], joined.frame["regret"], strict=True))
@@ -172,7 +172,7 @@ def unlike(parts):
         "short": {"horizon": 4},
     }
     for name, change in changes.items():
-        cbobench.run(settings | change, out=folder / name, cpus=0)
+        play_here(settings | change, folder / name)
     return {name: folder / name for name in changes}
 
 
@@ -200,7 +200,7 @@ def test_runs_of_unlike_set_ups_are_not_compared(parts, unlike, options, name, p
 
 
 def test_a_list_of_unlike_set_ups_says_so_and_marks_nothing(parts, unlike, tmp_path, capsys):
-    alone = cbobench.run(SUITE | {"algorithms": ["cei"]}, out=tmp_path / "alone", cpus=0).folder
+    alone = play_here(SUITE | {"algorithms": ["cei"]}, tmp_path / "alone").folder
     assert main(["compare", str(alone), str(unlike["designed"]), "--union", "--metric", "V+"]) == 0
     unfair = capsys.readouterr().out
     assert "\ninitial design differs: none for cei, sobol 3 for mine\n" in unfair
@@ -212,16 +212,16 @@ def test_a_list_of_unlike_set_ups_says_so_and_marks_nothing(parts, unlike, tmp_p
 
 
 def test_a_reference_method_has_no_set_up(tmp_path):
-    oracle = cbobench.run(SUITE | {"algorithms": ["oracle"]}, out=tmp_path / "oracle", cpus=0)
+    oracle = play_here(SUITE | {"algorithms": ["oracle"]}, tmp_path / "oracle")
     designed = SUITE | {"algorithms": ["random", "oracle"], "initial": {"sobol": 3}}
-    second_run = cbobench.run(designed, out=tmp_path / "other", cpus=0)
+    second_run = play_here(designed, tmp_path / "other")
     assert find_setups(Run(second_run.folder).record).keys() == {"random"}
     cbobench.compare([oracle, second_run], ranks=True, metric="r")
 
 
 def test_a_change_of_set_up_is_no_change_of_a_method(unlike, tmp_path):
     settings = SUITE | {"suite": "mine", "algorithms": [{"igp-ucb": {"label": "mine"}}]}
-    plain = cbobench.run(settings, out=tmp_path / "plain", cpus=0)
+    plain = play_here(settings, tmp_path / "plain")
     assert (
         "initial design none and sobol 3 (1)" in cbobench.compare(plain, unlike["designed"]).nothing
     )
@@ -298,7 +298,7 @@ def test_a_label_is_that_of_the_run_that_has_the_cells(tmp_path):
             "problems": ["gramacy"],
             "algorithms": methods,
         }
-        return cbobench.run(suite, out=tmp_path / name, only=only, cpus=0).folder
+        return play_here(suite, tmp_path / name, only=only).folder
 
     runs = [part("first", "chance", "*/random"), part("second", "dice", "*/sobol")]
     assert set(cbobench.compare([str(run) for run in runs]).frame["algorithm_label"]) == {

@@ -16,6 +16,7 @@ from cbobench.errors import Misuse
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.report.figures.figures import draw_all
 from cbobench.report.load import Run
+from tests.helpers import play_here
 from tests.report.made import make
 
 MINE = """\
@@ -49,7 +50,7 @@ def run(tmp_path_factory):
     (folder / "suite.yaml").write_text(SUITE)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0)
+        play_here(folder / "suite.yaml", folder / "run")
     return folder / "run"
 
 
@@ -74,7 +75,7 @@ def test_tables_show_the_best_feasible_value_and_say_why(run, capsys):
 def test_a_heading_names_what_is_in_spreads_and_not_in_the_units_of_f(tmp_path):
     suite = {"suite": "s", "horizon": 4, "seeds": 2, "algorithms": ["random", "sobol"]}
     problems = [{"gramacy": {"label": "apart"}}, {"gramacy": {"scaled": False}}]
-    done = cbobench.run(suite | {"problems": problems}, out=tmp_path / "run", cpus=0)
+    done = play_here(suite | {"problems": problems}, tmp_path / "run")
     titles = [
         cbobench.compare(done, only=only, metric=metric).table.title.partition("2/2")[2]
         for only, metric in (("apart/*", "r"), ("apart/*", "N"), (None, ["r", "R", "N"]))
@@ -108,7 +109,7 @@ def test_violations_without_a_unit_are_left_out_and_their_rounds_counted(tmp_pat
         "suite": "s", "horizon": 6, "seeds": 2, "algorithms": ["random", "sobol"],
         "problems": [{f"{__name__}:{name}": {"label": name}} for name in ("Level", "Measured")],
     }  # fmt: skip
-    done = cbobench.run(suite, out=tmp_path / "run", cpus=0)
+    done = play_here(suite, tmp_path / "run")
     both, without, within = (
         cbobench.compare(done, only=only) for only in (None, "Level/*", "Measured/*")
     )

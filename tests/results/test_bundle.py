@@ -26,7 +26,7 @@ from cbobench.results.export import _absolute_paths, cut_at_path, export
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.results.rounds import MOST_CHARACTERS, make_printable
-from tests.helpers import write_manifest
+from tests.helpers import play_here, write_manifest
 from tests.report.made import make
 from tests.results.forging import all_are, rewrite_bundle
 
@@ -45,7 +45,7 @@ SUITE = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle") / "run"
-    cbobench.run(SUITE, out=folder, cpus=0, block=2)
+    play_here(SUITE, folder, block=2)
     return folder
 
 

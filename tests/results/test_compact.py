@@ -23,7 +23,7 @@ from cbobench.results.query import read_published
 from cbobench.results.verify import verify
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
-from tests.helpers import long, long_cases
+from tests.helpers import long, long_cases, play_here
 
 SUITE = """\
 suite: many
@@ -56,7 +56,7 @@ def played_once(tmp_path_factory):
     for horizon, seeds in ((12, 3), (20, 4)):
         path = folder / "suite.yaml"
         path.write_text(SUITE.format(horizon=horizon, seeds=seeds))
-        cbobench.run(path, out=run, cpus=0, block=1)
+        play_here(path, run, block=1)
     return folder
 
 
@@ -100,7 +100,7 @@ def test_a_merged_run_reads_the_same_from_few_files(played_once, run, before):
 def test_a_merged_run_is_extended_and_merged_again(played_once, run):
     folder = open_run(run)
     compact(folder)
-    done = cbobench.run(played_once / "suite.yaml", out=run, cpus=0, seeds=6, block=1)
+    done = play_here(played_once / "suite.yaml", run, seeds=6, block=1)
     assert (done.played, done.absent) == (4, ())
     before = contents(run)
     assert compact(folder) == (6, 2)
@@ -119,10 +119,10 @@ def test_attempts_stay(small_suite, tmp_path, monkeypatch):
         changed = cache(lambda problem, algorithm: "changed")
         with monkeypatch.context() as patch:
             patch.setattr("cbobench.results.source.source_hash", changed)
-            again = cbobench.run(suite, out=run, cpus=0, again="stale", only="ckb-ts")
+            again = play_here(suite, run, again="stale", only="ckb-ts")
         assert again.played == 4
 
-    cbobench.run(suite, out=run, cpus=0, block=2)
+    play_here(suite, run, block=2)
     play_changed()
     before = Run(run).cells
     assert sorted(before["attempt"]) == [1] * 8 + [2] * 4
@@ -137,7 +137,7 @@ def test_cells_that_were_published_twice_are_there_once(small_suite, tmp_path):
     """A task is played whole by one call, and in halves by another."""
     run = tmp_path / "run"
     todo = plan(Call(small_suite(horizon=20), out=run, cpus=0, block=4))
-    cbobench.run(small_suite(horizon=20), out=run, cpus=0, block=4)
+    play_here(small_suite(horizon=20), run, block=4)
     plain = cbobench.load_rounds(run)
     for half in (half for task in todo.tasks for half in task.halves()):
         play_task(todo.suite.problems[half.pair.problem.title], half, todo.folder)
@@ -217,8 +217,8 @@ def test_shards_have_a_size(run, before, monkeypatch):
 def test_a_large_run_is_merged_when_its_call_ends(small_suite, tmp_path, monkeypatch):
     monkeypatch.setattr(merging, "MANY", 5)
     run, suite, notes = tmp_path / "run", small_suite(horizon=20), []
-    done = cbobench.run(suite, out=run, cpus=0, block=1, on_note=notes.append)
+    done = play_here(suite, run, block=1, on_note=notes.append)
     assert (done.played, done.absent) == (12, ())
     assert "merged 12 files of cells into 1" in notes
     assert len(list((run / "cells").iterdir())) == 1
-    assert cbobench.run(suite, out=run, cpus=0).played == 0
+    assert play_here(suite, run).played == 0

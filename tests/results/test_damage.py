@@ -12,6 +12,7 @@ import cbobench
 from cbobench.errors import DamagedRun, Misuse
 from cbobench.report.load import Run
 from cbobench.report.tables.summary import summary
+from tests.helpers import play_here
 from tests.results.forging import all_are, files
 
 
@@ -73,7 +74,7 @@ def test_a_damaged_run_is_refused_and_not_touched(played, how):
     damage, message = DAMAGE[how]
     damage(run)
     before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in run.rglob("*")}
-    for call in (lambda: cbobench.run(suite, out=run, cpus=0), lambda: Run(run)):
+    for call in (lambda: play_here(suite, run), lambda: Run(run)):
         with pytest.raises(DamagedRun, match=message) as error:
             call()
         assert "\n" not in str(error.value)
@@ -99,17 +100,17 @@ def test_a_folder_of_something_else_is_refused(played, small_suite, write_suite,
         ),
     ):
         with pytest.raises(Misuse, match=why):
-            cbobench.run(asked_suite, out=out, cpus=0)
+            play_here(asked_suite, out)
     with pytest.raises(Misuse, match="not a run folder: it has no run.json"):
         Run(tmp_path / "full")
 
 
 def test_a_parameter_spelt_otherwise_is_the_same_cell(small_suite, tmp_path):
     run, named = tmp_path / "run", "  - ckb-rand: {beta_scale: %s}\n"
-    cbobench.run(small_suite(extra=named % "1"), out=run, cpus=0)
-    assert cbobench.run(small_suite(extra=named % "1.0"), out=run, cpus=0).played == 0
+    play_here(small_suite(extra=named % "1"), run)
+    assert play_here(small_suite(extra=named % "1.0"), run).played == 0
     moved = small_suite(extra="  - ckb-rand\nshared: {beta_scale: 1}\n")
-    assert cbobench.run(moved, out=run, cpus=0).played == 0
+    assert play_here(moved, run).played == 0
     frame = summary(Run(run))
     assert frame["n"].tolist() == frame["expected"].tolist() == [4] * 4
     assert "ckb-rand" in set(frame["algorithm"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import cbobench
 from cbobench.errors import DamagedRun
 from cbobench.replay.differences import read_records
 from cbobench.report.load import Run
 from cbobench.results.rounds import Digests
+from tests.helpers import play_here
 from tests.results.forging import set_column
 
 SUITE = {
@@ -27,7 +27,7 @@ SUITE = {
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("digests") / "run"
-    cbobench.run(SUITE, out=folder, cpus=0, block=7)
+    play_here(SUITE, folder, block=7)
     return folder
 
 

@@ -27,7 +27,7 @@ from cbobench.results.verify import verify
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
-from tests.helpers import Listener, assert_same_rows
+from tests.helpers import Listener, assert_same_rows, play_here
 from tests.results.holders import count_holders
 
 
@@ -38,20 +38,20 @@ def run(tmp_path):
 
 def test_a_second_call_is_refused_in_a_line_and_changes_nothing(small_suite, run):
     suite = small_suite(horizon=20)
-    cbobench.run(suite, out=run, cpus=0, seeds=1)
+    play_here(suite, run, seeds=1)
     with hold(open_run(run)):
         before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
         who = f"process {os.getpid()} on {os.uname().nodename} since 20"
         with pytest.raises(Misuse) as error:
-            cbobench.run(suite, out=run, cpus=0)
+            play_here(suite, run)
         assert str(error.value).startswith(f"{run} is being played by another call ({who}")
         assert str(error.value).endswith("); wait for it, end it, or give another --out")
         assert {path: path.read_bytes() for path in before} == before
         notes = []
-        complete = cbobench.run(suite, out=run, cpus=0, seeds=1, on_note=notes.append)
+        complete = play_here(suite, run, seeds=1, on_note=notes.append)
         assert complete.played == 0, "nothing to play, nothing in the way"
         assert notes[-1].startswith(f"this call is not recorded: {run} is being played by")
-    assert cbobench.run(suite, out=run, cpus=0).played == 9
+    assert play_here(suite, run).played == 9
 
 
 def test_of_calls_that_come_at_once_one_plays(run):
@@ -64,16 +64,16 @@ def test_a_disk_without_locks_is_refused_in_a_line(small_suite, run, monkeypatch
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(Misuse, match=f"cannot lock {run}: No locks available; give another --out"):
-        cbobench.run(small_suite(horizon=20), out=run, cpus=0)
+        play_here(small_suite(horizon=20), run)
 
 
 def test_rounds_without_cells_go_with_the_next_call(small_suite, run, tmp_path):
     suite = small_suite(horizon=20)
-    cbobench.run(suite, out=run, cpus=0, block=1, seeds=2)
-    cbobench.run(suite, out=tmp_path / "blocks", cpus=0, block=2)
+    play_here(suite, run, block=1, seeds=2)
+    play_here(suite, tmp_path / "blocks", block=2)
     orphan = shutil.copy(next(tmp_path.glob("blocks/rounds/*.parquet")), run / "rounds")
     assert verify(open_run(run)).damaged == []
-    assert cbobench.run(suite, out=run, cpus=0).played == 6
+    assert play_here(suite, run).played == 6
     assert not Path(orphan).exists()
     assert len(list(run.glob("rounds/*"))) == len(list(run.glob("cells/*")))
 
@@ -89,7 +89,7 @@ def test_what_another_call_has_published_meanwhile_is_not_played_again(small_sui
 def test_every_call_is_remembered(small_suite, run):
     suite = small_suite(horizon=20)
     for glob in ("ckb-ucb", "ckb-ts"):
-        cbobench.run(suite, out=run, cpus=0, only=glob)
+        play_here(suite, run, only=glob)
     content = open_run(run).read_json("run.json")
     assert [call["arithmetic"] is not None for call in content["invocations"]] == [True, True]
     assert len(content["grids"]) == 2
@@ -100,7 +100,7 @@ def test_a_record_is_made_again_by_the_suite_that_played_the_cells(
     small_suite, run, tmp_path, damage
 ):
     suite = small_suite(horizon=20)
-    cbobench.run(suite, out=run, cpus=0, block=2)
+    play_here(suite, run, block=2)
     shutil.copytree(run, tmp_path / "whole")
     damage(run / "run.json")
     with pytest.raises(DamagedRun, match="run.json is (missing|not JSON)"):
@@ -108,10 +108,10 @@ def test_a_record_is_made_again_by_the_suite_that_played_the_cells(
     assert [damage.file for damage in verify(open_run(run)).damaged] == ["run.json"]
     notes = []
     again = {"again": "damaged", "on_note": notes.append}
-    assert cbobench.run(suite, out=run, cpus=0, seeds=2, **again).played == 0
+    assert play_here(suite, run, seeds=2, **again).played == 0
     assert "run.json is missing or damaged: it is made again of this call alone" in notes[0]
     assert verify(open_run(run)).damaged == [], "what nobody asks for now is whole"
-    assert cbobench.run(suite, out=run, cpus=0).played == 0
+    assert play_here(suite, run).played == 0
     assert_same_rows(tmp_path / "whole", run)
 
 
@@ -170,7 +170,7 @@ def test_a_disk_that_is_full_ends_the_run_in_one_line(write_suite, run, tmp_path
     suite = write_suite(
         "suite: full\nhorizon: 400\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms: [random]\n"
     )
-    cbobench.run(suite, out=run, cpus=0, horizon=5, seeds=1)
+    play_here(suite, run, horizon=5, seeds=1)
     with short_files():
         assert main(["run", str(suite), "--out", str(run), "--cpus", "0"]) == 1
     error = capsys.readouterr().err
@@ -178,7 +178,7 @@ def test_a_disk_that_is_full_ends_the_run_in_one_line(write_suite, run, tmp_path
     assert line in error
     assert "; what is published stays, to go on: cbobench run" in error
     assert not list(tmp_path.rglob("*.tmp"))
-    assert cbobench.run(suite, out=run, cpus=0).played == 6
+    assert play_here(suite, run).played == 6
 
 
 def test_a_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
@@ -200,7 +200,7 @@ def test_a_disk_that_is_away_while_a_table_is_read_is_no_damage(small_suite, run
     def fail(*arguments, **options):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
-    cbobench.run(small_suite(horizon=5), out=run, cpus=0)
+    play_here(small_suite(horizon=5), run)
     monkeypatch.setattr(folders.pq, "ParquetFile", fail)
     with pytest.raises(StoreFailure, match="cannot reach .*: Stale file handle"):
         open_run(run).footer("cells", open_run(run).names("cells")[0])

@@ -19,6 +19,7 @@ from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
 from cbobench.suite.cells import Grid, Pair
 from cbobench.suite.variants import Variant
+from tests.helpers import play_here
 from tests.problems.test_configurations import grid
 
 SUITE = """\
@@ -44,7 +45,7 @@ def once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("once")
     grid().to_csv(folder / "c.csv", index=False)
     (folder / "suite.yaml").write_text(SUITE.format(at_most=40))
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0, block=2)
+    play_here(folder / "suite.yaml", folder / "run", block=2)
     return folder
 
 
@@ -67,13 +68,11 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
         r"30(\.0)?\); give another --out or another label$"
     )
     with pytest.raises(Misuse, match=says):
-        cbobench.run(suite, out=run, cpus=0)
+        play_here(suite, run)
     assert len(cbobench.load_cells(run)) == 16
     assert (
-        cbobench.run(
-            changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")),
-            out=run,
-            cpus=0,
+        play_here(
+            changed(folder, SUITE.format(at_most=30).replace("conf\n", "conf-30\n")), run
         ).played
         == 8
     )
@@ -82,7 +81,7 @@ def test_a_label_with_other_parameters_is_refused_and_the_difference_named(folde
 def test_two_variants_of_one_label_are_told_apart_by_what_differs(folder, monkeypatch):
     """In runs of versions that did not refuse them."""
     monkeypatch.setattr(Manifest, "_refuse_namesakes", lambda *arguments: None)
-    cbobench.run(changed(folder, SUITE.format(at_most=30)), out=folder / "run", cpus=0)
+    play_here(changed(folder, SUITE.format(at_most=30)), folder / "run")
     labels = [*Manifest.read(open_run(folder / "run")).labels("problems").values()]
     assert labels[0] == "rkhs-1d"
     assert all(
@@ -117,7 +116,7 @@ def test_a_name_of_another_problem_is_refused(problem, message):
     record, later = (
         record_of([variant], [named("a", "A")]) for variant in (named("p", "P", h=1), problem)
     )
-    call = SimpleNamespace(name="s", about="", keep=None)
+    call = SimpleNamespace(name="s", about="", keep=None, floor=None)
     with pytest.raises(Misuse, match=re.escape(message)):
         record.add_call(later.grids[0], call, {}, "run")
     assert (
@@ -141,11 +140,11 @@ def test_a_read_label_that_is_another_methods_name_has_its_title_beside_it():
 def test_what_the_latest_suite_does_not_name_is_left_out_in_a_line(write_suite, tmp_path):
     """As if it had never been asked for, even after a call for a part of the suite."""
     wide = write_suite(SPELT.format(seeds=3, problems="  - rkhs-1d\n"))
-    cbobench.run(wide, out=tmp_path / "run", cpus=0)
+    play_here(wide, tmp_path / "run")
     narrow = write_suite(wide.read_text().replace(", oracle", ", ckb-ucb"))
-    cbobench.run(narrow, out=tmp_path / "run", cpus=0)
-    cbobench.run(narrow, out=tmp_path / "run", cpus=0, only="*/random")
-    cbobench.run(narrow, out=tmp_path / "fresh", cpus=0)
+    play_here(narrow, tmp_path / "run")
+    play_here(narrow, tmp_path / "run", only="*/random")
+    play_here(narrow, tmp_path / "fresh")
     kept, fresh = (Run(tmp_path / name) for name in ("run", "fresh"))
     assert (kept.cells["cell"] == fresh.cells["cell"]).all()
     says = "not shown: 3 cells of rkhs-1d / oracle, which the suite no longer names"
@@ -165,8 +164,8 @@ def test_cells_of_two_spellings_are_named_alike(write_suite, tmp_path):
     """
     first = write_suite(SPELT.format(seeds=6, problems="  - rkhs-1d\n"), "one.yaml")
     second = write_suite(SPELT.format(seeds=3, problems="  - rkhs-1d: {h: 0.5}\n"), "two.yaml")
-    cbobench.run(first, out=tmp_path / "o", cpus=0)
-    assert cbobench.run(second, out=tmp_path / "o", cpus=0).played == 0
+    play_here(first, tmp_path / "o")
+    assert play_here(second, tmp_path / "o").played == 0
     frame = summary(Run(tmp_path / "o"))
     assert frame[["problem", "n", "expected"]].values.tolist() == [["rkhs-1d[h=0.5]", 6, 6]] * 2
     assert len(cbobench.load_cells(tmp_path / "o", problem="rkhs-1d")) == 12
@@ -179,7 +178,7 @@ def test_what_is_chosen_goes_by_todays_labels(write_suite, tmp_path):
     first = suite.format(horizon=5, seeds=1, problems=problem(0.25, "syn"))
     second = suite.format(horizon=6, seeds=1, problems=problem(0.25, "old") + problem(0.5, "syn"))
     for name, text in (("one.yaml", first), ("two.yaml", second)):
-        cbobench.run(write_suite(text, name), out=tmp_path / "o", cpus=0)
+        play_here(write_suite(text, name), tmp_path / "o")
     run = Run(tmp_path / "o")
     assert {*run.only("syn").cells["problem"]} == {"rkhs-1d[h=0.5]"}
     assert {*run.only("old/*").cells["horizon"]} == {5, 6}
@@ -204,7 +203,7 @@ def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch)
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     suite = write_suite(SPELT.format(seeds=2, problems="  - toy_tolerant:Toy\n"))
-    cbobench.run(suite, out=tmp_path / "o", cpus=0)
+    play_here(suite, tmp_path / "o")
     assert set(cbobench.load_cells(tmp_path / "o")["feasibility_tolerance"]) == {1e-12}
     import toy_tolerant
 
@@ -214,4 +213,4 @@ def test_a_value_that_disappears_is_a_change(write_suite, tmp_path, monkeypatch)
     ):
         monkeypatch.setattr(toy_tolerant.Toy, "feasibility_tolerance", value)
         with pytest.raises(Misuse, match=message):
-            cbobench.run(suite, out=tmp_path / "o", cpus=0)
+            play_here(suite, tmp_path / "o")

@@ -23,7 +23,7 @@ from cbobench.results.verify import verify
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from tests.conftest import ROOT
-from tests.helpers import assert_same_rows
+from tests.helpers import assert_same_rows, play_here
 from tests.results.holders import count_holders
 
 pytestmark = [
@@ -62,9 +62,9 @@ def keys(monkeypatch):
 @pytest.mark.parametrize("how", [["errors=0.1"], ["cut=0.1", "slow=0.1"], ["away=4"]], ids=" ".join)
 def test_a_store_that_fails_loses_nothing(small_suite, tmp_path, keys, how):
     suite = small_suite(horizon=20, seeds=1)
-    cbobench.run(suite, out=tmp_path / "here", cpus=0)
+    play_here(suite, tmp_path / "here")
     with bucket(*how) as (address, heal):
-        outcome = cbobench.run(suite, out=address, cpus=0, block=1)
+        outcome = play_here(suite, address, block=1)
         assert (outcome.played, outcome.failed, outcome.absent) == (3, 0, ())
         heal()
         folder = open_run(address)
@@ -86,12 +86,12 @@ def test_a_second_call_is_refused_in_a_line_until_the_lock_expires(small_suite, 
         with hold(open_run(address)):
             who = f"being played by another call .process {os.getpid()} on .*; wait for it"
             with pytest.raises(Misuse, match=who):
-                cbobench.run(suite, out=address, cpus=0)
+                play_here(suite, address)
         monkeypatch.setattr(lock, "RENEW_SECONDS", 600.0)
         monkeypatch.setattr(lock, "EXPIRES_AFTER", 3.0)
         with hold(open_run(address)):  # as of a call that was killed
-            assert cbobench.run(suite, out=address, cpus=0).played == 3
-        assert cbobench.run(suite, out=address, cpus=0).played == 0
+            assert play_here(suite, address).played == 3
+        assert play_here(suite, address).played == 0
 
 
 def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, keys, monkeypatch):
@@ -100,10 +100,10 @@ def test_a_store_that_stays_away_ends_the_run_in_one_line(small_suite, keys, mon
     monkeypatch.setattr(lock, "EXPIRES_AFTER", 0.0)
     with bucket("away=900") as (address, heal):
         with pytest.raises(StoreFailure, match="that is mended the same command resumes") as error:
-            cbobench.run(suite, out=address, cpus=0, block=1)
+            play_here(suite, address, block=1)
         assert "\n" not in str(error.value)
         with pytest.raises(StoreFailure, match="cannot reach"):
             cbobench.load_cells(address)
         heal()
-        assert cbobench.run(suite, out=address, cpus=0).played == 3
+        assert play_here(suite, address).played == 3
         assert len(cbobench.load_cells(address)) == 3

@@ -20,6 +20,7 @@ from cbobench.play.play import Play
 from cbobench.problems import PROBLEMS
 from cbobench.problems.simulators.simulator import Simulator
 from cbobench.results import source
+from tests.helpers import play_here
 
 PACKAGE = Path(cbobench.__file__).parent
 POCKET = ("feasible-pocket", {"candidates": 64})
@@ -292,15 +293,15 @@ def test_an_edit_under_a_running_process_is_refused(project, write_suite, tmp_pa
     """Its results would be those of the code that is loaded, under the hash of the code on disk."""
     folder = project({"mine.py": PLAIN.format(1)})
     suite = write_suite(SUITE)
-    cbobench.run(suite, out=tmp_path / "m", cpus=0)
+    play_here(suite, tmp_path / "m")
     (folder / "mine.py").write_text("# a note\n" + PLAIN.format(1))
-    assert cbobench.run(suite, out=tmp_path / "m", cpus=0, again=["stale"]).played == 0
+    assert play_here(suite, tmp_path / "m", again=["stale"]).played == 0
     (folder / "mine.py").write_text(PLAIN.format(2))
     for out in ("another", "m"):
         with pytest.raises(
             Misuse, match="mine.py has changed since this process imported mine; start Python again"
         ):
-            cbobench.run(suite, out=tmp_path / out, cpus=0, again=["stale"])
+            play_here(suite, tmp_path / out, again=["stale"])
 
 
 def test_a_class_of_the_script_that_runs_is_refused(tmp_path, write_suite):
@@ -317,7 +318,7 @@ def test_another_numpy_is_a_mark_of_its_own(small_suite, tmp_path, capsys, monke
     """Not stale, and said so."""
     run = tmp_path / "run"
     monkeypatch.setattr("cbobench.sweep.blocks.libraries", lambda name: "numpy 1.0.0, scipy 1.0.0")
-    cbobench.run(small_suite(horizon=5), out=run, cpus=0)
+    play_here(small_suite(horizon=5), run)
     main(["status", str(run)])
     output = capsys.readouterr().out
     assert "12 of 12 cells done, 0 failed, 0 missing, 0 stale" in output

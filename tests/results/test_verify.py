@@ -23,7 +23,7 @@ from cbobench.results.compact import compact
 from cbobench.results.folder import open_run
 from cbobench.results.schema import DIGEST, FOOTER
 from cbobench.results.verify import verify
-from tests.helpers import assert_same_rows, long, swept
+from tests.helpers import assert_same_rows, long, play_here, swept
 from tests.results.forging import files, rewrite, set_column
 
 
@@ -71,7 +71,7 @@ def test_what_does_not_belong_together_is_found_and_played_again(
     for damaged_file in verdict.damaged:
         assert re.search(why, damaged_file.why), damaged_file
     assert {p: p.read_bytes() for p in run.rglob("*.parquet")} == before, "looking changes nothing"
-    assert cbobench.run(suite, out=run, cpus=0, again="damaged").played == 4 * count
+    assert play_here(suite, run, again="damaged").played == 4 * count
     assert_same_rows(whole_run[1], run)
     assert (verify(folder).damaged, verify(folder).cells) == ([], 12)
 
@@ -102,7 +102,7 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
     with pytest.raises(DamagedRun, match="cbobench verify RUN names all"):
         cbobench.load_cells(run)
     assert len(json.loads(command("verify", run, "--format", "json").stdout)["damaged"]) == 3
-    assert cbobench.run(suite, out=run, cpus=0, again=["damaged"]).played == 12
+    assert play_here(suite, run, again=["damaged"]).played == 12
     files(run)[0].write_bytes(b"")
     assert command("verify", run).stdout.startswith(
         "1 of 7 files is damaged; 8 of 12 cells are whole\n"
@@ -112,7 +112,7 @@ def test_all_damaged_files_are_named_at_once(played, capsys):
 def two_blocks(small_suite, tmp_path):
     """A run in tasks of one cell, and beside it the same in tasks of two."""
     for name, block in (("run", 1), ("blocks", 2)):
-        cbobench.run(small_suite(horizon=20), out=tmp_path / name, cpus=0, block=block)
+        play_here(small_suite(horizon=20), tmp_path / name, block=block)
     return tmp_path / "run", open_run(tmp_path / "run")
 
 
@@ -159,7 +159,7 @@ def test_cells_are_not_judged_by_a_record_that_has_changed(played, whole_run):
     file.write_text(re.sub(r'"horizon": \d+', '"horizon": 77', file.read_text()))
     folder = open_run(run)
     assert [damage.file for damage in verify(folder).damaged] == ["run.json"]
-    assert cbobench.run(suite, out=run, cpus=0, again="damaged").played == 0
+    assert play_here(suite, run, again="damaged").played == 0
     assert verify(folder).damaged == []
     assert_same_rows(whole_run[1], run)
 
@@ -226,7 +226,7 @@ def test_a_value_that_changed_is_found(small_run, tmp_path, merged):
     run = shutil.copytree(small_run, tmp_path / "run")
     folder = open_run(run)
     if merged:
-        cbobench.run(small_run.parent / "suite.yaml", out=run, cpus=0, seeds=4)
+        play_here(small_run.parent / "suite.yaml", run, seeds=4)
         compact(folder)
     assert verify(folder).damaged == []
     for kind, column in (("cells", "regret"), ("cells", "error"), ("rounds", "f")):

@@ -14,14 +14,13 @@ import sys
 import pyarrow.fs as pafs
 import pytest
 
-import cbobench
 from cbobench.cli import main
 from cbobench.errors import DamagedRun, Misuse, printable
 from cbobench.report.load import Run
 from cbobench.results.folder import RunFolder, open_run
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
-from tests.helpers import long, write_manifest
+from tests.helpers import long, play_here, write_manifest
 from tests.suite.test_fuzz import places
 
 SUITE = {
@@ -42,7 +41,7 @@ READING = (
 def played(tmp_path_factory):
     """A small run, and what its run.json says."""
     run = tmp_path_factory.mktemp("hostile") / "run"
-    cbobench.run(SUITE, out=run, cpus=0)
+    play_here(SUITE, run)
     return run, json.loads((run / "run.json").read_text())
 
 
@@ -83,7 +82,7 @@ def name_evil(content):
 
 def run_with_evil(tmp_path, evil):
     """A run whose cells evil:X did play."""
-    cbobench.run(SUITE | {"algorithms": ["evil:X", "random"]}, out=tmp_path / "theirs", cpus=0)
+    play_here(SUITE | {"algorithms": ["evil:X", "random"]}, tmp_path / "theirs")
     assert evil.exists(), "a suite that names it runs it"
     evil.unlink()
     del sys.modules["evil"]
@@ -299,7 +298,7 @@ def test_labels_name_no_files(tmp_path, capsys):
         "algorithms": [{"random": {"label": "/abs/" + label}}],
     }
     run = tmp_path / "in" / "run"
-    cbobench.run(suite, out=run, cpus=0)
+    play_here(suite, run)
     assert (
         main(["figures", str(run), "--metric", "regret", "--out", str(tmp_path / "in" / "drawn")])
         == 0

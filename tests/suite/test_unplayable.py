@@ -13,7 +13,7 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.results.folder import open_run
 from cbobench.results.manifest import Manifest
-from tests.helpers import load
+from tests.helpers import load, play_here
 
 SUITE = """\
 suite: u
@@ -34,7 +34,7 @@ SHOWN = (
 
 @pytest.fixture
 def run(write_suite, tmp_path):
-    cbobench.run(write_suite(SUITE), out=tmp_path / "run", cpus=0)
+    play_here(write_suite(SUITE), tmp_path / "run")
     return tmp_path / "run"
 
 
@@ -66,7 +66,7 @@ def test_what_becomes_playable_is_no_longer_left_out(run, write_suite):
     )
     assert load(suite).grid.unplayable
     extended = write_suite(SUITE.replace("gramacy", "gramacy: {grid: 5}"))
-    cbobench.run(extended, out=run, cpus=0)
+    play_here(extended, run)
     lines = Manifest.read(open_run(run)).unplayable
     assert lines == [SAFE, SHOWN.replace("rkhs-1d", "rkhs-1d, gramacy[grid=5]")]
 

@@ -7,15 +7,15 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
-import cbobench
 from benchmarks.chaos import check
+from tests.helpers import play_here
 
 
 @pytest.fixture
 def pair(small_suite, tmp_path):
     """Two runs of one suite, in other blocks."""
     for name, block in (("well", 4), ("run", 1)):
-        cbobench.run(small_suite(horizon=8), out=tmp_path / name, cpus=0, block=block)
+        play_here(small_suite(horizon=8), tmp_path / name, block=block)
     return tmp_path / "well", tmp_path / "run"
 
 

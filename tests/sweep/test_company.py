@@ -10,7 +10,7 @@ import pytest
 
 import cbobench
 from cbobench.play.isolation import Company, find_company
-from tests.helpers import long
+from tests.helpers import long, play_here
 from tests.processes import assert_gone
 
 WORST = """
@@ -89,7 +89,7 @@ def test_the_worst_module_fails_its_own_cells_alone(tmp_path, monkeypatch, write
     text = "suite: s\nhorizon: 8\nseeds: 2\nproblems: [rkhs-1d]\nalgorithms:\n"
     ours = "  - ckb-ucb\n"
     theirs = f"  - worst:Worst: {{how: {{sweep: [{', '.join(HOWS)}]}}}}\n"
-    cbobench.run(write_suite(text + ours), out="whole", cpus=0)
+    play_here(write_suite(text + ours), "whole")
     write_suite(text + ours + theirs)
     subprocess.run([sys.executable, "-c", RUN.format(engine=engine)], timeout=600)
     whole, cells = cbobench.load_cells("whole"), cbobench.load_cells("run")
@@ -117,7 +117,7 @@ def test_who_plays_a_users_code_unguarded_says_so(tmp_path, monkeypatch):
     notes = []
     for algorithm in ("random", "unguarded:Mine"):
         suite = suite | {"algorithms": [algorithm]}
-        cbobench.run(suite, out=algorithm[:6], cpus=0, on_note=notes.append)
+        play_here(suite, algorithm[:6], on_note=notes.append)
     assert notes == [
         "played by this process",
         "played by this process, unguarded: what unguarded changes in it stays; --cpus 1 keeps it "

@@ -21,9 +21,8 @@ import jsonschema
 import pytest
 import yaml
 
-import cbobench
 from tests.conftest import ROOT
-from tests.helpers import assert_same_rows, long
+from tests.helpers import assert_same_rows, long, play_here
 from tests.processes import PATIENCE, until
 
 DEPLOY = ROOT / "deploy"
@@ -294,7 +293,7 @@ def test_the_slurm_script_plays_stops_in_time_and_resumes(small_suite, tmp_path)
     what is missing.
     """
     suite = small_suite(horizon=1500, seeds=8)
-    cbobench.run(suite, out=tmp_path / "here", cpus=0)
+    play_here(suite, tmp_path / "here")
     venv = tmp_path / "venv" / "bin"
     write_stubs(venv, STUBS)
     number = 7 + os.getpid() % 90

@@ -15,7 +15,7 @@ from cbobench.cli import main
 from cbobench.errors import CellFailure, reraise_stop
 from cbobench.play.task import LONGEST_LINE, LONGEST_TRACE, describe_error, safe_line, safe_text
 from cbobench.sweep import scheduler
-from tests.helpers import long, long_cases
+from tests.helpers import long, long_cases, play_here
 from tests.sweep.poison import DIED, LEFT, RAISED, suite_of, write_poison
 
 BROKEN = '''
@@ -66,7 +66,7 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
         f"suite: b\nhorizon: 20\nseeds: 6\nproblems: [rkhs-1d]\nalgorithms:\n"
         f"  - mine_broken:Broken: {{how: {{sweep: [{', '.join(MESSAGES)}]}}}}\n"
     )
-    outcome = cbobench.run(suite, out=tmp_path / "b", cpus=0)
+    outcome = play_here(suite, tmp_path / "b")
     frame = cbobench.load_cells(tmp_path / "b")
     failed, spared = (frame[frame["status"] == status] for status in ("failed", "ok"))
     assert outcome.failed == len(failed)
@@ -77,9 +77,9 @@ def test_a_failed_cell_is_a_row_and_can_be_played_again(write_suite, tmp_path, m
     assert failed["traceback"].str.contains("Traceback").all()
     assert failed["regret"].isna().all()
     assert set(cbobench.load_rounds(tmp_path / "b")["cell"]) == set(spared["cell"])
-    assert cbobench.run(suite, out=tmp_path / "b", cpus=0).played == 0
+    assert play_here(suite, tmp_path / "b").played == 0
     monkeypatch.setenv("WELL", "yes")
-    played_again = cbobench.run(suite, out=tmp_path / "b", cpus=0, only="*raise*", again=["failed"])
+    played_again = play_here(suite, tmp_path / "b", only="*raise*", again=["failed"])
     assert (played_again.played, played_again.failed) == (
         len(failed[failed["algorithm"].str.contains("raise")]),
         0,
@@ -250,7 +250,7 @@ def test_a_signal_that_a_cell_swallows_still_ends_the_sweep(
     )
     handler = signal.signal(signal.SIGHUP, before)
     try:
-        outcome = cbobench.run(write_suite(text), out="s", cpus=0)
+        outcome = play_here(write_suite(text), "s")
     finally:
         signal.signal(signal.SIGHUP, handler)
     assert (outcome.stopped, outcome.played) == (played < 6, played)

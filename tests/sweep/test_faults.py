@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 
-import cbobench
 from cbobench.cli import main
 from cbobench.play.task import OtherCode, play_task_on_worker
 from cbobench.report.compare import compare
@@ -21,6 +20,7 @@ from cbobench.results.folder import RunFolder, open_run
 from cbobench.results.query import read_published
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
+from tests.helpers import play_here
 
 
 def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_path, monkeypatch):
@@ -28,7 +28,7 @@ def test_what_is_published_between_two_listings_is_no_damage(small_suite, tmp_pa
     between.
     """
     run, held = tmp_path / "run", tmp_path / "held"
-    cbobench.run(small_suite(), out=run, cpus=0, block=1)
+    play_here(small_suite(), run, block=1)
     names = RunFolder.names
     listed = []
 

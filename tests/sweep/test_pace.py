@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pytest
 
-import cbobench
 from benchmarks.scale import virtual
 from cbobench.algorithms.references import Random
 from cbobench.play import watchdog
@@ -19,7 +18,7 @@ from cbobench.sweep import scheduler
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
 from cbobench.sweep.scheduler import Pace
-from tests.helpers import assert_same_rows, cells, long
+from tests.helpers import assert_same_rows, cells, long, play_here
 from tests.sweep.helpers import scheduler_of
 
 
@@ -55,7 +54,7 @@ def test_pieces_change_nothing_and_resume(small_suite, tmp_path, monkeypatch):
     nothing twice.
     """
     suite = small_suite(horizon=60, seeds=8)
-    cbobench.run(suite, out=tmp_path / "whole", cpus=0)
+    play_here(suite, tmp_path / "whole")
     for name in ("TASK_SECONDS", "LEAST_SECONDS", "LEAST_ROUND"):
         monkeypatch.setattr(scheduler, name, 1e-9)
     early, first = (

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-import cbobench
 from cbobench.errors import Misuse
 from cbobench.play.isolation import Company
 from cbobench.suite.call import Call
 from cbobench.sweep.executors import ProcessExecutor
 from cbobench.sweep.plan import plan
 from cbobench.sweep.ray_executor import Join, RayClient
+from tests.helpers import play_here
 from tests.sweep.helpers import scheduler_of
 
 SUITE = """\
@@ -41,7 +41,7 @@ def make(write_suite):
 
 def test_resources_are_no_part_of_a_cell(write_suite, make, tmp_path):
     plain = write_suite(SUITE.replace(", RESOURCES", ""))
-    cbobench.run(plain, out=tmp_path / "plain", cpus=0)
+    play_here(plain, tmp_path / "plain")
     done = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "plain", cpus=2))
     assert (done.done, done.stale, len(done.tasks)) == (12, 0, 0)
     with_them = plan(Call(make("{cpus: 2, memory: 10MB}"), out=tmp_path / "r", cpus=2))

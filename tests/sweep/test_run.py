@@ -19,7 +19,7 @@ from cbobench.results.folder import open_run
 from cbobench.results.source import source_hash
 from cbobench.results.verify import verify
 from tests.conftest import SMALL
-from tests.helpers import assert_same_rows, long
+from tests.helpers import assert_same_rows, long, play_here
 from tests.processes import assert_gone, below
 from tests.sweep.helpers import start_and_wait, write_slow
 
@@ -29,7 +29,7 @@ def reference(tmp_path_factory):
     """A suite and its run in this process, in blocks of 50; read only."""
     folder = tmp_path_factory.mktemp("reference")
     (folder / "suite.yaml").write_text(SMALL.format(horizon=60, seeds=8))
-    cbobench.run(folder / "suite.yaml", out=folder / "run", cpus=0, block=50)
+    play_here(folder / "suite.yaml", folder / "run", block=50)
     return folder / "suite.yaml", folder / "run"
 
 
@@ -58,9 +58,9 @@ def test_shape_of_a_run(reference):
 def test_extension_from_4_to_8_seeds(reference, tmp_path):
     """In other blocks, which change nothing."""
     suite, run = reference
-    first = cbobench.run(suite, out=tmp_path / "grown", cpus=0, seeds=4, block=3)
+    first = play_here(suite, tmp_path / "grown", seeds=4, block=3)
     files = {p: p.stat().st_mtime_ns for p in (tmp_path / "grown").rglob("*.parquet")}
-    second = cbobench.run(suite, out=tmp_path / "grown", cpus=0)
+    second = play_here(suite, tmp_path / "grown")
     assert (first.played, second.played) == (12, 12)
     assert all(p.stat().st_mtime_ns == at for p, at in files.items()), (
         "what was done is not touched"
@@ -73,8 +73,8 @@ def test_adding_an_algorithm_extends_and_fewer_seeds_do_not_shrink(
 ):
     run = shutil.copytree(reference[1], tmp_path / "run")
     wider = small_suite(horizon=60, seeds=8, extra="  - random\n")
-    assert cbobench.run(wider, out=run, cpus=0).played == 8
-    cbobench.run(wider, out=run, cpus=0, seeds=2)
+    assert play_here(wider, run).played == 8
+    play_here(wider, run, seeds=2)
     assert len(cbobench.load_cells(run)) == 32
 
 
@@ -101,18 +101,18 @@ def test_a_killed_driver_leaves_a_resumable_run(tmp_path, players):
     assert len(list((tmp_path / "cut" / "cells").glob("*.parquet"))) < 24
     (tmp_path / "cut" / "rounds" / ".x.parquet.0123.tmp").write_text("half")
     notes = []
-    cbobench.run(suite, out=tmp_path / "cut", cpus=0, on_note=notes.append)
+    play_here(suite, tmp_path / "cut", on_note=notes.append)
     assert any("unfinished files of a call that was killed" in note for note in notes)
     assert not list((tmp_path / "cut").rglob("*.tmp"))
     assert verify(open_run(tmp_path / "cut")).damaged == []
-    cbobench.run(suite, out=tmp_path / "undisturbed", cpus=0)
+    play_here(suite, tmp_path / "undisturbed")
     assert_same_rows(tmp_path / "undisturbed", tmp_path / "cut")
     assert_gone(workers)
 
 
 def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path, monkeypatch):
     suite, run = small_suite(), tmp_path / "run"
-    cbobench.run(suite, out=run, cpus=0)
+    play_here(suite, run)
     assert read_status(open_run(run))[1].counts() == {
         "done": 12,
         "failed": 0,
@@ -131,7 +131,7 @@ def test_changed_code_is_stale_and_never_mixed_in_silence(small_suite, tmp_path,
     }
     for room in ("results.source", "sweep.blocks"):
         monkeypatch.setattr(f"cbobench.{room}.source_hash", cache(lambda p, a: "changed"))
-    played_again = cbobench.run(suite, out=run, cpus=0, again=["stale"])
+    played_again = play_here(suite, run, again=["stale"])
     assert played_again.played == 12
     assert set(cbobench.load_cells(run)["source"]) == {"changed"}
 

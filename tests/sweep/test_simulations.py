@@ -25,7 +25,7 @@ from cbobench.results.verify import verify
 from cbobench.suite.call import Call
 from cbobench.sweep.plan import plan
 from cbobench.sweep.run import execute
-from tests.helpers import assert_same_rows, long
+from tests.helpers import assert_same_rows, long, play_here
 
 CODE = """
 import signal
@@ -87,7 +87,7 @@ def counted(tmp_path, monkeypatch):
 
 
 def play(out, **options):
-    return cbobench.run(SUITE, out=out, cpus=0, **options)
+    return play_here(SUITE, out, **options)
 
 
 def test_a_stopped_sweep_repeats_no_run(counted, tmp_path):
@@ -128,7 +128,7 @@ def test_other_code_and_parameters_are_simulated_anew(counted, tmp_path, monkeyp
     play(tmp_path / "run")
     assert len(counted.CALLS) == len(counted.FAILED), "failures alone"
     higher = SUITE | {"problems": [{"slow_sim:Slow": {"repeats": 2, "height": 9.0}}]}
-    cbobench.run(higher, out=tmp_path / "run", cpus=0)
+    play_here(higher, tmp_path / "run")
     assert len(counted.CALLS) > every / 2
     shutil.rmtree(tmp_path / "run" / "cells")
     counted.CALLS.clear()
@@ -148,8 +148,8 @@ def flip(file):
 
 def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
     """Those that are no simulations at all, too."""
-    cbobench.run(CHEAP, out=tmp_path / "whole", cpus=0)
-    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0)
+    play_here(CHEAP, tmp_path / "whole")
+    play_here(CHEAP, tmp_path / "run")
     files = sorted((tmp_path / "run" / "simulations").iterdir())
     for file in files[3:]:
         flip(file)
@@ -158,7 +158,7 @@ def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
     shutil.rmtree(tmp_path / "run" / "cells")
     counted.CALLS.clear()
     notes = []
-    cbobench.run(CHEAP, out=tmp_path / "run", cpus=0, on_note=notes.append)
+    play_here(CHEAP, tmp_path / "run", on_note=notes.append)
     assert_same_rows(tmp_path / "whole", tmp_path / "run")
     assert len(counted.CALLS) >= len(files)
     damage_notes = [note for note in notes if note.startswith("damaged, and simulated again: ")]
@@ -171,7 +171,7 @@ def test_damaged_files_are_said_and_simulated_again(counted, tmp_path):
 
 def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
     run = tmp_path / "run"
-    cbobench.run(CHEAP, out=run, cpus=0)
+    play_here(CHEAP, run)
     folder = open_run(run)
     before = verify(folder)
     files = sorted((run / "simulations").iterdir())
@@ -190,7 +190,7 @@ def test_verify_counts_and_names_damaged_simulations(counted, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(
         f"2 of {condition.files} files are damaged; 2 of 2 cells are whole"
     )
-    assert cbobench.run(CHEAP, out=run, cpus=0, again="damaged").played == 0
+    assert play_here(CHEAP, run, again="damaged").played == 0
     assert verify(folder).damaged == []
 
 
@@ -200,7 +200,7 @@ def test_failures_are_called_again(counted, tmp_path):
     counted.SHARE[0] = 1.0
     assert execute(plan(Call(strict, out=tmp_path / "run", cpus=0))).failed == 2
     counted.SHARE[0] = 0.0
-    played_again = cbobench.run(strict, out=tmp_path / "run", cpus=0, again=["failed"])
+    played_again = play_here(strict, tmp_path / "run", again=["failed"])
     assert (played_again.played, played_again.failed) == (2, 0)
 
 
@@ -304,7 +304,7 @@ def test_another_methods_simulations_are_not_made_again(quiet, name):
     problem = {f"quiet_sim:{name}": {"repeats": 0}}
     methods = ["cei", "scbo", "random", "sobol"]
     suite = with_quiet(problems=[problem], initial={"sobol": 8}, horizon=11, algorithms=methods)
-    cbobench.run(suite, out="four", cpus=0)
+    play_here(suite, "four")
     assert len(quiet()) == 88 - 48
     assert len(cbobench.load_rounds("four")) == 88
 
@@ -361,7 +361,7 @@ def test_seconds_of_cells_are_those_of_their_simulations(quiet, tmp_path, monkey
     clock = iter(range(10**6))
     monkeypatch.setattr(simulator, "monotonic", lambda: 10.0 * next(clock))
     for name in ("first", "again"):
-        cbobench.run(with_quiet(algorithms=["random"]), out="run", cpus=0)
+        play_here(with_quiet(algorithms=["random"]), "run")
         seconds = cbobench.load_cells("run")["seconds"]
         assert seconds.tolist() == [6 * 10.0] * 2, name
         shutil.rmtree(tmp_path / "run" / "cells")

@@ -11,7 +11,7 @@ import cbobench
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp.kernels import kernel, pivoted_cholesky
 from cbobench.gp.posteriors.features import FeaturePosterior
-from tests.helpers import long, play, problem
+from tests.helpers import long, play, play_here, problem
 from tests.helpers import make as algorithm
 
 MINE = """
@@ -123,7 +123,7 @@ def play_wrong(write_suite, tmp_path, monkeypatch):
             f"suite: w\nhorizon: {horizon}\nseeds: {seeds}\nproblems:\n  - {task}\nalgorithms:"
         ]
         suite = write_suite("\n".join([*lines, *[f"  - {m}" for m in methods], ""]))
-        cbobench.run(suite, out=tmp_path / "w", cpus=0)
+        play_here(suite, tmp_path / "w")
         return cbobench.load_cells(tmp_path / "w")
 
     return run
