@@ -247,7 +247,7 @@ def test_what_is_no_run_is_refused():
             {"only": 3},
             "only is 3; give a glob over problem/algorithm, such as 'rkhs-1d/",
         ),
-        (cbobench.compare, {"against": 3}, "against is 3; give a name"),
+        (cbobench.compare, {"against": 3}, "unknown algorithm 3; allowed: ckb-rand"),
         (cbobench.load_rounds, {"columns": [3]}, "columns is .3.; give a name, or a list of names"),
     ],
 )
