@@ -316,7 +316,7 @@ def test_reading_commands_import_neither_ray_nor_what_draws(small_suite, tmp_pat
     commands = [
         ["status", folder],
         ["compare", folder],
-        ["compare", folder, "--best"],
+        ["compare", folder, "--against", "random"],
         ["compare", folder, folder],
         claims,
     ]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cbobench.report.field import group_of
-from cbobench.report.figures.profiles import COCO_PRECISIONS
 
 OURS = ("cei", "cei-exact", "scbo", "furbo", "nei")  # whose standing the pages are about
 EXACT = "cei-exact"  # the one of ours that is told where there is no noise
 PLAIN = ("random", "sobol")  # no rivals
+COCO_PRECISIONS = (10.0, 0.1, 1e-4, 1e-6)  # of which COCO shows runtimes one by one
 TARGETS = (1e-2, 1e-4, 1e-6)  # of regret, in spreads of f
 SIMPLE, RECOMMENDED = "simple_regret", "recommended_regret"
 

@@ -128,14 +128,10 @@ def describe_picture(field: Field) -> str:
     """What the picture of a group shows."""
     unit = "units" if field.section.absolute else "spreads"
     targets = f"from 100 to 1e-6 {unit} of f" if field.is_alike else "from 1 to 0.001 times |f*|"
-    said = (
+    return (
         f"The share of pairs of a run and a target ({targets}) that the best feasible point so far "
         "reaches, over evaluations, on the seeds that all methods share. In colour are ours and "
         "the rivals that come first in the table of methods; grey are the others."
-    )
-    has_command = field.section.absolute or not field.is_alike
-    return (
-        f"{said} Over all seeds, it is printed by {command('--profile')}." if has_command else said
     )
 
 

@@ -33,9 +33,7 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
     import_if_asked(options, options.run, *options.other)
     settings = {k: v for k, v in vars(options).items() if k not in OWN}
     # Tables of their own are never of what changed, so that several runs can only be meant as one.
-    is_union = any(
-        getattr(options, word) for word in ("union", "ranks", "profile", "best", "against")
-    )
+    is_union = any(getattr(options, word) for word in ("union", "ranks", "against"))
     runs = [options.run, *options.other]
     left_out = list[str]()
     if len(runs) > 2 and not is_union:
@@ -44,7 +42,7 @@ def do_compare(options: argparse.Namespace, command_line: list[str]) -> int:
             "first to the second, or "
             "--union for one table of all"
         )
-    if options.format == "latex" and not (options.metric or options.all or options.profile):
+    if options.format == "latex" and not (options.metric or options.all):
         # A column of a page has room for one.
         settings["metric"] = Selection.of(options.run, options.only).shown[0].name
     compared = runs

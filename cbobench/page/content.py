@@ -104,7 +104,6 @@ def _add_over_problems(page: Page, run: Run) -> None:
     except CbobenchError as error:
         page.add_text("p", f"No ranks: {error}")
     try:
-        page.add(compare(run, profile=True).render("html"))
         page.add_figure(draw_profile(run, "performance"))
         page.add_figure(draw_profile(run, "data"))
     except CbobenchError as error:

@@ -11,7 +11,6 @@ from pathlib import Path
 from cbobench.errors import Misuse, show
 from cbobench.params import accept_fields
 from cbobench.report.field import count_asked, find_own, open_beside
-from cbobench.report.figures.profiles import profile_algorithms
 from cbobench.report.load import RunLike, list_values, open_run
 from cbobench.report.quantities import quantities
 from cbobench.report.selection import Selection
@@ -21,7 +20,8 @@ from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import compare_pairs
 from cbobench.report.tables.ranks import rank_algorithms
 from cbobench.report.tables.summary import tabulate
-from cbobench.suite.values import is_floor
+from cbobench.suite.values import is_floor, is_whole
+from cbobench.words import count_noun
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,7 @@ class CompareOptions:
             one.
         target: of simple regret, in units of f: adds the first recorded round at which it was
             reached.
-        best: paired differences to the best algorithm of each problem, instead of the results of
-            every algorithm.
-        against: the same to this algorithm.
+        against: paired differences to this algorithm, instead of the results of every algorithm.
         floor: `against` one method, a row for each other one: on how many problems that method
             wins, ties and loses, where smaller differences are ties (in spreads of f where these
             are known); several are side by side, after the one that the suite states.
@@ -55,8 +53,6 @@ class CompareOptions:
         published: where the bundles of the field lie; by default in the clone that this is.
         ranks: average ranks over problems by the median, and which no method is significantly
             better than.
-        profile: shares of seeds, and of (problem, target) pairs by round, that come within a
-            precision of f*; on COCO's problems within its targets, from 100 to 1e-6 in units of f.
         only_changed, factor: of two runs, only rows that changed, and by more than this factor.
     """
 
@@ -68,20 +64,18 @@ class CompareOptions:
     all: bool = False
     horizon: int | str | None = None
     target: float | None = None
-    best: bool = False
     against: str | None = None
     floor: float | Iterable[float] | None = None
     rounds: int | Iterable[int] | None = None
     field: str | None = None
     published: str | Path | None = None
     ranks: bool = False
-    profile: bool = False
     only_changed: bool = False
     factor: float = 1.0
 
     def __post_init__(self) -> None:
         kind = " and ".join(self.kinds)
-        over_problems = self.ranks or self.profile or self.has_duels or self.field
+        over_problems = self.ranks or self.has_duels or self.field
         one_run = self.other is None
         for is_refused, why in (
             (len(self.kinds) > 1, f"{kind} are different tables; ask for one of them"),
@@ -101,6 +95,15 @@ class CompareOptions:
                 "none, such as 1e-4",
             ),
             (
+                self.rounds is not None
+                and not all(is_whole(t) and t > 0 for t in list_values(self.rounds)),
+                f"rounds are {show(self.rounds)}; allowed: whole numbers from 1",
+            ),
+            (
+                self.all and self.has_duels,
+                "all shows problem by problem, without floors and rounds; leave one of them out",
+            ),
+            (
                 one_run and (self.only_changed or self.factor != 1.0),
                 "only_changed and factor are about two runs; give a second run",
             ),
@@ -110,27 +113,34 @@ class CompareOptions:
             ),
             (
                 over_problems and self.horizon == "all",
-                "ranks, profiles and floors are of one horizon: one play to two is no two "
-                "problems; give one of them",
-            ),
-            (
-                self.profile and (self.metric or self.target is not None),
-                "profiles are of simple regret against targets of their own; leave metric and "
-                "target out",
+                "ranks and floors are of one horizon: one play to two is no two problems; give one "
+                "of them",
             ),
         ):
             if is_refused:
                 raise Misuse(why)
 
     def select(self, run: RunLike, metric: str | Iterable[str] | None) -> Selection:
-        """What is compared of a run."""
-        return Selection.of(run, self.only, metric=metric, horizon=self.horizon, target=self.target)
+        """What is compared of a run.
+
+        Raises:
+            Misuse: something is compared of which neither side is better.
+        """
+        selection = Selection.of(
+            run, self.only, metric=metric, horizon=self.horizon, target=self.target
+        )
+        if self.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
+            raise Misuse(
+                f"of {', '.join(neither)} neither side is better: it is in the table of one run "
+                "only"
+            )
+        return selection
 
     def duel(self, selection: Selection, name: str, floors: Iterable[float] = ()) -> Comparison:
         """A method against each other one; by some floors unless others are given."""
         if self.floor is not None:
             floors = list_values(self.floor)
-        return duel(selection, name, floors, list_values(self.rounds))
+        return duel(selection, name, floors, [*list_values(self.rounds)] or [None])
 
     @property
     def has_duels(self) -> bool:
@@ -140,7 +150,7 @@ class CompareOptions:
     @property
     def kinds(self) -> list[str]:
         """The tables that are asked for in place of the table of results."""
-        kinds = ("best", "against" if self.field is None else "field", "ranks", "profile")
+        kinds = ("against" if self.field is None else "field", "ranks")
         asked = [kind for kind in kinds if getattr(self, kind) not in (None, False)]
         if self.other is None:
             return asked
@@ -156,8 +166,11 @@ def compare_beside(options: CompareOptions, group: str) -> Comparison:
         compared = compare_pairs(replace(selection, metric=selection.shown[0].name), name)
     else:
         compared = shorten(options.duel(selection, name, FLOORS))
-    said = count_asked(options.run, group)
-    return replace(compared, table=compared.table.with_note([said]))
+    notes = [count_asked(options.run, group)]
+    _, differing = beside.shared
+    if differing:
+        notes.append(f"{count_noun(differing, 'cell')} of both runs differ: yours count")
+    return replace(compared, table=compared.table.with_note([*filter(None, notes)]))
 
 
 @accept_fields(CompareOptions)
@@ -179,19 +192,13 @@ def compare(options: CompareOptions) -> Comparison:
         return compare_beside(options, options.field)
     metric = [*quantities()] if options.all else options.metric
     selection = options.select(options.run, metric)
-    if options.kinds and (neither := [q.symbol for q in selection.shown if q.better is None]):
-        raise Misuse(
-            f"of {', '.join(neither)} neither side is better: it is in the table of one run only"
-        )
     name = options.against
     if name is not None and options.has_duels:
         return options.duel(selection, name)
-    if options.best or name is not None:
+    if name is not None:
         return compare_pairs(selection, name)
     if options.ranks:
         return rank_algorithms(selection)
-    if options.profile:
-        return profile_algorithms(selection)
     if options.other is None:
         return tabulate(selection)
     return compare_runs(selection, open_run(options.other), options.only_changed, options.factor)

@@ -16,7 +16,6 @@ from cbobench.cli import main
 from cbobench.errors import Misuse
 from cbobench.report.figures.figures import Figure, Panel, Profile, compose
 from cbobench.report.figures.planes import Plane
-from cbobench.report.figures.profiles import PRECISIONS, SHARES
 from cbobench.report.figures.style import SIZES
 from cbobench.report.load import Run
 from cbobench.report.notes import describe_horizons
@@ -76,21 +75,15 @@ def test_every_problem_has_the_latest_of_which_a_cell_is_good(run, titles):
 @pytest.mark.parametrize("only", [None, "Q/*"])
 def test_tables_and_figures_have_one_rule(run, only):
     part = run if only is None else run.only(only)
-    comparison = cbobench.compare(run, only=only, profile=True)
-    table = comparison.frame.set_index("algorithm_label")
-    assert set(table["n"]) == {3 if only == "Q/*" else 6}
-    for kind, at, column in (("performance", PRECISIONS, "within"), ("data", SHARES, "solved_by")):
+    for kind in ("performance", "data"):
         frame = Profile(kind).data(part)
+        assert {*frame["n"]} == {3 if only == "Q/*" else 6}
         assert (kind == "data" and only == "Q/*") == frame["t"].notna().all(), (
             "rounds of one horizon"
         )
-        for label, sample in frame.groupby("label"):
-            share = sample.set_index("at")["share"]
-            assert [share[item] for item in at] == [
-                table.loc[label, f"{column}_{item:g}"] for item in at
-            ]
-    assert table.loc["A", "within_0.001"] == (0 if only == "Q/*" else 0.5)
-    caption = " ".join(str(comparison).split())
+    within = Profile("performance").data(part).set_index(["label", "at"])["share"]
+    assert within["A", 0.001] == (0 if only == "Q/*" else 0.5)
+    caption = " ".join(str(cbobench.compare(run, only=only)).split())
     assert (
         "T = 100 (Q), 1,200 (P) (the run also"
         if only != "Q/*"
@@ -147,7 +140,7 @@ def without_notes(text):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, *long({"ranks": True}, {"best": True}, {"against": "A"}, {"profile": True})],
+    [{}, *long({"ranks": True}, {"against": "A"})],
     ids=str,
 )
 def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):
@@ -167,14 +160,13 @@ def test_an_earlier_horizon_changes_no_mark_and_no_number(extended, options):
     )
 
 
-@pytest.mark.parametrize("options", [{"best": True}, {"against": "A"}], ids=str)
-def test_each_horizon_is_a_family_of_tests(extended, options):
+def test_each_horizon_is_a_family_of_tests(extended):
     alone, extended_run = extended
-    every = cbobench.compare(extended_run, horizon="all", **options)
+    every = cbobench.compare(extended_run, horizon="all", against="A")
     frame = every.frame[every.frame["problem"].notna()]
     parts = [frame[frame["horizon"] == t].reset_index(drop=True) for t in alone]
     for part, run in zip(parts, alone.values(), strict=True):
-        expected = cbobench.compare(run, **options).frame
+        expected = cbobench.compare(run, against="A").frame
         expected = expected[expected["problem"].notna()].reset_index(drop=True)
         pd.testing.assert_frame_equal(part, expected)
         assert (part["p_holm"] < 0.05).any()
@@ -203,9 +195,9 @@ def test_all_horizons_are_shown_with_the_marks_of_each(extended):
 def test_a_bundle_and_a_union_have_the_latest_horizon_too(extended, tmp_path):
     alone, extended_run = extended
     bundle = export(extended_run, tmp_path / "both.zip").file
-    expected = cbobench.compare(alone[30], best=True).frame
+    expected = cbobench.compare(alone[30], against="A").frame
     for run in (bundle, [alone[25], alone[30]], [str(bundle), str(extended_run)]):
-        pd.testing.assert_frame_equal(cbobench.compare(run, best=True).frame, expected)
+        pd.testing.assert_frame_equal(cbobench.compare(run, against="A").frame, expected)
 
 
 def test_the_command_takes_a_horizon(extended, capsys):
@@ -226,7 +218,7 @@ def test_the_command_takes_a_horizon(extended, capsys):
     for wrong in ("30", True, 0):
         with pytest.raises(Misuse, match="allowed: 25, 30, all"):
             cbobench.compare(extended_run, horizon=wrong)
-    with pytest.raises(Misuse, match="ranks and profiles are of one horizon"):
+    with pytest.raises(Misuse, match="ranks and floors are of one horizon"):
         cbobench.compare(extended_run, horizon="all", ranks=True)
 
 

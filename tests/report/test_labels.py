@@ -92,7 +92,7 @@ def hostile(tmp_path_factory):
 
 @pytest.mark.parametrize("style", ["table", "csv"])
 def test_nothing_that_a_terminal_obeys_is_printed(hostile, style, capsys):
-    for arguments in ([hostile[0]], [hostile[0], "--best"], [hostile[0], "--ranks"], hostile):
+    for arguments in ([hostile[0]], [hostile[0], "--ranks"], hostile):
         assert main(["compare", *arguments, "--format", style]) in (0, 1)
         out = capsys.readouterr().out
         assert not [c for c in out if not c.isprintable() and c != "\n"]
@@ -132,7 +132,7 @@ def test_json_is_valid_and_tells_infinite_from_undefined(hostile):
         "the median as in CSV"
     )
     empty = json.loads(
-        cbobench.compare(hostile[0], metric="simple_regret", best=True).render("json")
+        cbobench.compare(hostile[0], metric="simple_regret", against=HOSTILE).render("json")
     )
     assert empty[0]["mean"] == 0.0
 

@@ -52,6 +52,12 @@ def shares(run, kind, label):
     return frame[frame["label"] == label].set_index("at")["share"]
 
 
+def share_at(run, kind, label, *places):
+    """The shares of a curve, which is a step function, at some places."""
+    curve = shares(run, kind, label)
+    return [curve[curve.index <= place * (1 + 1e-9)].iloc[-1] for place in places]
+
+
 def test_profiles_by_hand(run):
     within, solved = shares(run, "performance", "A"), shares(run, "data", "A")
     assert [within[p] for p in PRECISIONS] == [5 / 6, 4 / 6, 2 / 6, 2 / 6], (
@@ -97,21 +103,11 @@ def test_profiles_of_cocos_problems_have_cocos_targets(tmp_path, cocos, monkeypa
     }
     rounds = {("P", name): {"t": T, "simple_regret": [values[name]]} for name in values}
     small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
-    comparison = cbobench.compare(small_run, profile=True)
-    frame = comparison.frame.set_index("algorithm_label")
-    assert frame.filter(like="within_").to_dict("list") == {
-        "within_10": [1, 1], "within_0.1": [1, 1], "within_0.0001": [1, 1], "within_1e-06": [0, 1]
-    }  # fmt: skip
-    solved = frame.filter(like="solved_by_").loc["A"].tolist()
-    assert solved == [
-        0,
-        pytest.approx(11 / 41),
-        pytest.approx(16 / 41),
-        pytest.approx(16 / 41),
-        pytest.approx(31 / 41),
-    ]
-    assert frame["solved_by_1"]["B"] == 1
-    assert "targets COCO's 41 from 100 to 1e-06, in units of f" in " ".join(str(comparison).split())
+    assert share_at(small_run, "performance", "A", 10, 0.1, 1e-4, 1e-6) == [1, 1, 1, 0]
+    assert share_at(small_run, "performance", "B", 1e-6) == [1]
+    solved = share_at(small_run, "data", "A", 0.01, 0.1, 0.25, 0.5, 1)
+    assert solved == pytest.approx([0, 11 / 41, 16 / 41, 16 / 41, 31 / 41])
+    assert share_at(small_run, "data", "B", 1) == [1]
     with SIZES["single"].context():
         figure = Figure("p", "p", [Profile("performance")])
         image, _ = compose(small_run, figure, SIZES["single"])
@@ -121,10 +117,9 @@ def test_profiles_of_cocos_problems_have_cocos_targets(tmp_path, cocos, monkeypa
     others = {("Q", name): columns for (_, name), columns in cells.items()}
     rounds = {("Q", name): columns for (_, name), columns in rounds.items()}
     plain = Run(make(tmp_path / "plain", others, seeds=[0], rounds=rounds))
-    relative = cbobench.compare(plain, profile=True).frame.set_index("algorithm_label")
-    assert relative["solved_by_0.1"]["A"] == 0.5, "1 is within 50 and 5"
+    assert share_at(plain, "data", "A", 0.1) == [0.5], "1 is within 50 and 5"
     with pytest.raises(Misuse, match="COCO's problems have targets of their own"):
-        cbobench.compare([str(small_run), str(plain)], profile=True)
+        Profile("data").data(Run.union([small_run, plain]))
 
 
 def test_curves_are_steps_that_grow(run):
@@ -220,7 +215,7 @@ def test_a_run_of_failed_cells_has_no_profile(tmp_path):
     cells = {("P", "A"): {"simple_regret": [1.0] * 3}}
     failed = make(tmp_path / "run", cells, seeds=range(3), failed={("P", "A"): range(3)})
     with pytest.raises(Misuse, match="no cell was played to its end, so there is no profile; see"):
-        cbobench.compare(failed, profile=True)
+        Profile("data").data(Run(failed))
 
 
 def test_profiles_in_python(run):
@@ -239,19 +234,10 @@ def test_functions_that_move_have_no_simple_regret(tmp_path, words_of):
         ("moves", "A"): {"t": T, "simple_regret": [[NAN] * 7]},
     }
     small_run = Run(make(tmp_path / "run", cells, seeds=[0], rounds=rounds))
-    assert "functions of moves move; use R" in str(
-        cbobench.compare(small_run, profile=True)
-    ).replace("\n", " ")
-    assert "functions of moves move" not in str(
-        cbobench.compare(small_run, only="still/*", profile=True)
-    ), "negative control"
     assert "Not defined: r: the functions of moves move; use R." in words_of(
         small_run, [Profile("data")]
     )
-    refusal = pytest.raises(Misuse, match="not defined: the functions of moves move")
-    with refusal:
-        cbobench.compare(small_run, only="moves/*", profile=True)
-    with refusal:
+    with pytest.raises(Misuse, match="not defined: the functions of moves move"):
         Profile("data").data(small_run.only("moves/*"))
 
 
@@ -310,17 +296,11 @@ def test_targets_are_in_units_of_the_optimum(targeted):
     """References are 2, 1, 1 and (f* = 0) 1: final regrets of A are 0.025, 1, none and 0.0005 of
     them.
     """
-    frame = cbobench.compare(targeted, profile=True).frame
-    a, b = (frame[frame["algorithm_label"] == name].iloc[0] for name in "AB")
-    assert a[["within_1", "within_0.1", "within_0.01", "within_0.001"]].tolist() == [
-        0.75,
-        0.5,
-        0.25,
-        0.25,
-    ]
+    within = share_at(targeted, "performance", "A", 1, 0.1, 0.01, 0.001)
+    assert within == [0.75, 0.5, 0.25, 0.25]
     # targets 2, 0.2, 0.02, 0.002 of the first seed: rounds 30, 60, -, -; 1 of the second: 100; the
     # last all at 10
-    assert a["solved_by_0.1"] == 4 / 16
-    assert a["solved_by_0.5"] == 5 / 16
-    assert a["solved_by_1"] == 7 / 16
-    assert b[["within_1", "solved_by_1"]].tolist() == [0, 0], "3 is more than 2"
+    assert share_at(targeted, "data", "A", 0.1, 0.5, 1) == [4 / 16, 5 / 16, 7 / 16]
+    assert share_at(targeted, "data", "B", 1) == share_at(targeted, "performance", "B", 1) == [0], (
+        "3 is more than 2"
+    )

@@ -82,7 +82,7 @@ def test_a_heading_names_what_is_in_spreads_and_not_in_the_units_of_f(tmp_path):
     ]
     assert titles == ["; r in spreads of f", "", "; r and R in spreads of f on apart"]
     assert cbobench.compare(done, only="gramacy/*", metric="r").table.title.endswith("on apart")
-    pairs = cbobench.compare(done, only="apart/*", metric="r", best=True)
+    pairs = cbobench.compare(done, only="apart/*", metric="r", against="random")
     assert pairs.table.title.endswith("(r); r in spreads of f")
 
 
@@ -167,7 +167,7 @@ def test_figures_draw_the_best_feasible_value(run, tmp_path):
     assert "\nregret" not in frame
 
 
-PAIRS = [{"against": "random"}, {"best": True}, {"ranks": True}]
+PAIRS = [{"against": "random"}, {"ranks": True}]
 
 
 @pytest.mark.parametrize("options", PAIRS, ids=str)

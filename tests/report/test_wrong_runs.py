@@ -16,10 +16,8 @@ from tests.report.made import make
 SEEDS = range(6)
 COMMANDS = (
     ["compare"],
-    ["compare", "--best"],
     ["compare", "--against", "A"],
     ["compare", "--ranks"],
-    ["compare", "--profile"],
     ["compare", "--target", "0.5"],
     ["show"],
     ["claims"],
@@ -89,7 +87,7 @@ def test_every_wrong_run_is_a_table_or_a_line(runs, name, commands, capsys):
     [
         ("half", [], ["0/6 (6 failed)", "6/6"]), ("algorithm", [], ["0/6 (6 failed)", "6/6"]),
         ("apart", [], ["3/6 (3 failed)"]), ("empty", [], ["n = 0/6", "no cell is done yet"]),
-        ("good", [], ["n = 6/6"]), ("apart", ["--best", "--only", "P"], ["0/6"]),
+        ("good", [], ["n = 6/6"]), ("apart", ["--against", "A", "--only", "P"], ["0/6"]),
     ],
 )  # fmt: skip
 def test_what_is_left_shows_n_of_expected(runs, capsys, name, arguments, phrase):

@@ -43,7 +43,7 @@ def test_tables_and_status_say_it(run, capsys):
     assert f"  not played: {SAFE}\n  not played: {SHOWN}\n" in capsys.readouterr().out
     assert main(["status", str(run), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["unplayable"] == [SAFE, SHOWN]
-    for options in (["--profile"], ["--against", "random"]):
+    for options in ([], ["--against", "random"]):
         assert main(["compare", str(run), *options]) == 0
         assert " ".join(capsys.readouterr().out.split()).count("not played: ") == 2
     assert main(["compare", str(run), "--format", "csv"]) == 0

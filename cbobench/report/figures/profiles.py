@@ -1,7 +1,6 @@
-"""Performance and data profiles of simple regret: the shares of a run's cells, their table, and the
-panels.
+"""Performance and data profiles of simple regret: the shares of a run's cells, and the panels.
 
-A row counts every cell that was asked for: one that failed, or never found a feasible action,
+A curve counts every cell that was asked for: one that failed, or never found a feasible action,
 solves nothing. It needs no other algorithm: Dolan & Moré (2002) take ratios to the best of the
 algorithms at hand, and Moré & Wild (2009) targets from it, so that adding an algorithm moves every
 curve; here references and targets belong to the problem, as in COCO (Hansen et al. 2021).
@@ -10,7 +9,7 @@ curve; here references and targets belong to the problem, as in COCO (Hansen et 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,12 +21,8 @@ from cbobench.report.figures.curves import Looks, marker_offset
 from cbobench.report.figures.style import legend_label
 from cbobench.report.groups import Group, group_by
 from cbobench.report.load import Run
-from cbobench.report.notes import collect_notes
 from cbobench.report.quantities import LACKS, SIMPLE_REGRET, find_first_rounds, find_lack
 from cbobench.report.selection import Selection
-from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.paired import refuse_untestable
-from cbobench.report.tables.table import TextTable
 
 PRECISIONS = (1.0, 0.1, 0.01, 0.001)
 """Targets of simple regret in units of |f*| (of 1 where f* is 0), stored with every cell."""
@@ -36,17 +31,13 @@ COCO_TARGETS = tuple(10 ** (k / 5) for k in range(10, -31, -1))
 """Targets of simple regret in units of f, of COCO's data profiles of its constrained suite: from
 100 to 1e-6.
 """
-COCO_PRECISIONS = (10.0, 0.1, 1e-4, 1e-6)
-"""Those of which COCO shows runtimes one by one."""
-SHARES = (0.01, 0.1, 0.25, 0.5, 1.0)
-"""When tables look, in shares of the horizon."""
 RATIOS = (
     *(unit * 10 ** (k / 20) for unit in (1e-4, 1e-3, 1e-2, 1e-1, 1.0) for k in range(20)),
     10.0,
 )
 """Where the curve of a performance profile has points; `PRECISIONS` are among them."""
 POINTS = 200
-"""How many points the curve of a data profile has at most, beside `SHARES`."""
+"""How many points the curve of a data profile has at most."""
 
 
 def performance(
@@ -116,55 +107,6 @@ def has_coco_targets(run: Run, groups: Sequence[Group]) -> bool:
     return names == {"coco"}
 
 
-def profile_algorithms(selection: Selection) -> Comparison:
-    """Performance and data profiles of simple regret, one row per algorithm; on COCO's problems
-    against its targets, in units of f, else in units of |f*|."""
-    selection = replace(selection, metric=(SIMPLE_REGRET,))
-    run = selection.run
-    groups = selection.groups
-    absolute = has_coco_targets(run, groups)
-    notes = collect_notes(selection, groups)
-    check_regret_known(groups)
-    refuse_untestable(selection, selection.every_shown)
-    precisions = PRECISIONS
-    unit = " |f*|"
-    targets = RELATIVE_TARGETS
-    if absolute:
-        precisions = COCO_PRECISIONS
-        unit = ""
-        targets = "COCO's 41 from 100 to 1e-06, in units of f"
-    within = performance(groups, precisions, absolute)
-    by = share_solved(run, groups, SHARES, absolute)
-    names = [*(f"within_{p:g}" for p in precisions), *(f"solved_by_{s:g}" for s in SHARES)]
-    rows = []
-    for algorithm, own in group_by(groups, "algorithm").items():
-        row = _describe_cells(own)
-        shares = [*within[algorithm].tolist(), *by[algorithm].tolist()]
-        rows.append(row | dict(zip(names, shares, strict=True)))
-    cells = [
-        [
-            row["algorithm_label"],
-            f"{row['n']}/{row['expected']}",
-            *(f"{100 * row[name]:.0f} %" for name in names),
-        ]
-        for row in rows
-    ]
-    note = (
-        f"r ≤ x: share of the cells asked for whose final simple regret is at most x{unit}; s T: "
-        f"share of (cell, target) pairs solved by round s T, targets {targets}; no number of a row "
-        "depends on another row"
-    )
-    table = TextTable(
-        ["algorithm", "n", *(f"r ≤ {p:g}" for p in precisions), *(f"{s:g} T" for s in SHARES)],
-        cells,
-        title=f"{selection.title}: profiles",
-        note=note,
-        left=1,
-        weights=[0, 0, 0, 0, 0, 1, 4, 0, 3, 2, 0],
-    )
-    return Comparison(pd.DataFrame(rows), table.with_note(notes), unplayable=selection.unplayable)
-
-
 def check_regret_known(groups: Sequence[Group]) -> None:
     """Make sure that there are good cells, and that simple regret is defined on some problem, else
     it is a `Misuse`.
@@ -185,17 +127,6 @@ def _count_absent(groups: Sequence[Group]) -> int:
     return sum(group.expected - group.n for group in groups)
 
 
-def _describe_cells(groups: Sequence[Group]) -> dict[str, Any]:
-    """Which algorithm some groups are of, and how many of its cells are good, of how many."""
-    expected = sum(group.expected for group in groups)
-    return {
-        "algorithm": groups[0].algorithm,
-        "algorithm_label": groups[0].algorithm_label,
-        "n": expected - _count_absent(groups),
-        "expected": expected,
-    }
-
-
 def _find_scale(group: Group, absolute: bool) -> Array:
     """|f*| of each cell, and 1 where it is 0, or everywhere."""
     size = np.abs(group.numbers("f_star"))
@@ -204,8 +135,7 @@ def _find_scale(group: Group, absolute: bool) -> Array:
 
 @dataclass(frozen=True)
 class Profile:
-    """One curve per algorithm over the cells of each problem's horizon, as `cbobench compare
-    --profile` tabulates them.
+    """One curve per algorithm over the cells of each problem's horizon.
 
     Of several horizons it is the one that figures show of each problem (`Run.horizon_of`).
 
@@ -282,13 +212,17 @@ class Profile:
         else:
             horizons = {group.horizon for group in groups}
             last = max(horizons)
-            rounds = np.unique(np.geomspace(1, last, POINTS).round()) / last
-            at = np.union1d(rounds, [share for share in SHARES if share * last >= 1])
+            at = np.unique(np.geomspace(1, last, POINTS).round()) / last
             t = (at * (last if len(horizons) == 1 else np.nan)).round(9)
             shares = share_solved(run, groups, at, absolute)
         parts = []
         for algorithm, own in group_by(groups, "algorithm").items():
-            part = _describe_cells(own) | {
+            expected = sum(group.expected for group in own)
+            part = {
+                "algorithm": algorithm,
+                "label": own[0].algorithm_label,
+                "n": expected - _count_absent(own),
+                "expected": expected,
                 "stale": sum(group.stale for group in own),
                 "unit": "f" if absolute else "|f*|",
                 "at": at,
@@ -296,7 +230,7 @@ class Profile:
                 "share": shares[algorithm],
             }
             parts.append(pd.DataFrame(part))
-        return pd.concat(parts, ignore_index=True).rename(columns={"algorithm_label": "label"})
+        return pd.concat(parts, ignore_index=True)
 
     def draw(self, axis: Any, frame: pd.DataFrame, looks: Looks) -> None:
         """Steps with markers that do not lie upon each other."""

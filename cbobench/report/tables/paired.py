@@ -96,12 +96,6 @@ def pair_difference(group: Group, reference: Group, quantity: Metric) -> dict[st
     return statistics | {"defined": int((~is_lost).sum()), "apart": apart}
 
 
-def find_best(groups: list[Group], quantity: Metric) -> Group | None:
-    """The first group of the best score (see `score_groups`); None where nothing is defined."""
-    scores = score_groups(groups, quantity)
-    return min(scores, key=scores.__getitem__, default=None)
-
-
 def score_groups(groups: list[Group], quantity: Metric) -> dict[Group, tuple[float, float]]:
     """The median of each group, and, where medians are equal, its mean; lower is better.
 
@@ -233,8 +227,8 @@ def select_paired(groups: list[Group], title: str | None) -> list[Group]:
     ]
 
 
-def compare_pairs(selection: Selection, against: str | None = None) -> Comparison:
-    """Differences by seed to the best algorithm of each problem and quantity, or to a named one.
+def compare_pairs(selection: Selection, against: str) -> Comparison:
+    """Differences by seed to an algorithm.
 
     Args:
         against: title, label or name of an algorithm.
@@ -243,7 +237,7 @@ def compare_pairs(selection: Selection, against: str | None = None) -> Compariso
         Misuse: no such algorithm, or a word for several; no algorithm to pair, or none that can be
             paired.
     """
-    title = None if against is None else find_algorithm(selection.run, against)
+    title = find_algorithm(selection.run, against)
     compared = select_paired(selection.groups, title)
     refuse_untestable(selection, compared)
     frame = differences(selection, title)
@@ -255,7 +249,7 @@ def compare_pairs(selection: Selection, against: str | None = None) -> Compariso
     family = "a metric and T" if "horizon" in _name_family(frame) else "a metric"
     lines = [PAIRED.format(around=describe_median_interval(frame["n"]), family=family)]
     lines.append(_describe_undecidable(frame))
-    if title is not None and frame["problem"].nunique() > 1:
+    if frame["problem"].nunique() > 1:
         lines.append(OVER_ALL)
     table = render_differences(frame, selection, "\n".join(filter(None, lines)))
     table = table.with_note(collect_notes(selection, compared))
@@ -279,8 +273,8 @@ def refuse_untestable(selection: Selection, compared: list[Group]) -> None:
         raise Misuse("; ".join(describe_lacks(selection)))
 
 
-def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
-    """Every algorithm against the best of its problem, or one with a title.
+def differences(selection: Selection, title: str) -> pd.DataFrame:
+    """Every algorithm against one with a title.
 
     Returns:
         One row per problem, quantity and algorithm: titles and labels, `against` and its label,
@@ -292,10 +286,8 @@ def differences(selection: Selection, title: str | None = None) -> pd.DataFrame:
         arena_groups = selection.arenas[arena]
         if (arena, quantity.name) in selection.lacks:
             continue  # nothing could be reached, so that equal seeds would be no tie
-        reference = find_best(arena_groups, quantity)
-        if title is not None:
-            # One that is named is compared with even where it never got anywhere.
-            reference = next((g for g in arena_groups if g.algorithm == title), None)
+        # It is compared with even where it never got anywhere.
+        reference = next((g for g in arena_groups if g.algorithm == title), None)
         for group in arena_groups:
             if reference is None or group is reference:
                 continue
