@@ -53,6 +53,9 @@ class Iterations(ModelRun):
 
     @silence_library()
     def suggest(self, x: Array, y: Array) -> Array:
+        # Its models cannot be fitted to a constant. A known point stands for the next of the set.
+        if (np.ptp(y, axis=0) == 0).any():
+            return x[-1]
         state = self.driver.state
         state.dataset = self.core.OptimizationDataset()
         # Its name for how much a point violates constraints.
@@ -82,7 +85,8 @@ class SMTOptim(LibraryMethod):
     which alone tells seeds apart: the library draws its starts by the number of the iteration. With
     its own tolerance it may play a point at which the mean violates constraints by about 1e-4 of
     their spread. A point that is known already is not played again, but the next one of the Sobol
-    sequence. Whole numbers and choices keep their types; whole numbers that are scaled by
+    sequence; so is that where f or a constraint is the same at all points, which the models cannot
+    be fitted to. Whole numbers and choices keep their types; whole numbers that are scaled by
     logarithms are rounded. On a finite set the nearest action is played.
     """
 

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from cbobench import resources
-from cbobench.errors import Misuse, unknown
+from cbobench.errors import DamagedRun, Misuse, show, unknown
 from cbobench.report.load import Run, RunLike, open_run
 from cbobench.results.folder import as_run_folder
 from cbobench.suite import yamlio
+from cbobench.suite.values import is_whole
 from cbobench.words import count_noun, list_names
 
 GROUPS = {
@@ -101,7 +102,8 @@ def open_played(bundles: Iterable[Path]) -> Run:
 
 
 def open_beside(run: RunLike, group: str, folder: str | Path | None = None) -> Run:
-    """A run and a group of the field read as one, on the problems that both have.
+    """A run and a group of the field read as one, on the problems that both have, with the floor of
+    the run's suite.
 
     Args:
         folder: as of `find_bundles`.
@@ -109,18 +111,20 @@ def open_beside(run: RunLike, group: str, folder: str | Path | None = None) -> R
     Raises:
         Misuse: as of `find_bundles`, or there is no such problem.
     """
-    own = open_run(run)
-    field = open_played(find_bundles(group, folder))
-    problems = [one.record.variants("problems").values() for one in (own, field)]
-    shared = {problem.key for problem in problems[0]} & {problem.key for problem in problems[1]}
-    parts = [keep_played(one, shared) for one in (own, field)]
-    if None in parts:
-        names = [list_names(problem.label for problem in some) for some in problems]
+    own, field = open_run(run), [*map(Run, find_bundles(group, folder))]
+    problems = [
+        {problem.key: problem.label for problem in one.record.variants("problems").values()}
+        for one in (own, Run.union(field))
+    ]
+    parts = [keep_played(one, problems[0].keys() & problems[1].keys()) for one in (own, *field)]
+    if parts[0] is None or parts[1:].count(None) == len(field):
         raise Misuse(
-            f"{own} has no cell of a problem of {group} that is set up alike: it has {names[0]}, "
-            f"the group {names[1]}; docs/beside_the_field.md has a suite"
+            f"{own} has no cell of a problem that is set up as in {group}, which has "
+            f"{list_names(problems[1].values())}; docs/beside_the_field.md has a suite"
         )
-    return Run.union([*filter(None, parts)])
+    joined = Run.union([*filter(None, parts)])
+    record = replace(joined.record, floor=own.record.floor)
+    return Run(joined.folders, record, joined.parts)
 
 
 def find_own(run: RunLike, name: str | None) -> str:
@@ -129,11 +133,13 @@ def find_own(run: RunLike, name: str | None) -> str:
     Raises:
         Misuse: it has several.
     """
-    labels = [*open_run(run).record.labels("algorithms").values()]
-    if name is None and len(labels) > 1:
-        listed = ", ".join(labels)
+    opened = open_run(run)
+    labels = opened.record.labels("algorithms")
+    played = [labels[title] for title in opened.cells["algorithm"].unique()]
+    if name is None and len(played) != 1:
+        listed = ", ".join(played) or "none that was played"
         raise Misuse(f"{run} has several methods; name yours with --against: {listed}")
-    return name or labels[0]
+    return name or played[0]
 
 
 def count_asked(run: RunLike, group: str) -> str:
@@ -142,12 +148,18 @@ def count_asked(run: RunLike, group: str) -> str:
 
     Raises:
         Misuse: the run is a bundle, which cannot count.
+        DamagedRun: what is counted is no number.
     """
     if group not in COUNTED:
         return ""
     then = f"{group} counts how often it is asked for: give the run folder"
-    folder = as_run_folder(open_run(run).folders[0], then)
-    asked = folder.read_json(ASKED) if folder.exists(ASKED) else {}
-    times = int(asked.get(group, 0)) + 1
-    folder.write_json(ASKED, asked | {group: times})
-    return f"{folder} has asked for {group} {count_noun(times, 'time')}"
+    said = []
+    for place in open_run(run).folders:
+        folder = as_run_folder(place, then)
+        asked = folder.read_json(ASKED) if folder.exists(ASKED) else {group: 0}
+        if not is_whole(asked.get(group)):
+            raise DamagedRun(f"{folder}: {ASKED} holds {show(asked)}, no count; restore it")
+        times = asked[group] + 1
+        folder.write_json(ASKED, {group: times})
+        said.append(f"{folder} has asked for {group} {count_noun(times, 'time')}")
+    return "; ".join(said)

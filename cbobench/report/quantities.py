@@ -113,6 +113,9 @@ def is_in_spreads(problem: Variant) -> bool:
     return abs(read_objective(problem)[2]) != 1.0
 
 
+COCOS = ("dimension", "function", "instance")  # settings that name one of COCO's functions
+
+
 @lru_cache
 def read_spreads() -> dict[str, float]:
     """Spreads of f of shipped problems that are played in their own units, by title or name."""
@@ -124,7 +127,9 @@ def find_spread(problem: Variant) -> float:
     """The spread of f in what tables show of a problem; 1 where it is not known."""
     if is_in_spreads(problem):
         return 1.0
-    return read_spreads().get(problem.title, read_spreads().get(problem.name, 1.0))
+    # However a suite spells it.
+    given = {name: value for name, value in problem.settings.items() if name in COCOS}
+    return read_spreads().get(replace(problem, given=given).title, 1.0)
 
 
 def lacks_unit(problem: Variant) -> bool:

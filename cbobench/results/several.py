@@ -107,7 +107,14 @@ def join_manifests(manifests: Sequence[Manifest], names: Sequence[str]) -> Manif
         short_names = [*names]
     calls = tuple(call for manifest in manifests for call in manifest.invocations)
     suites = list(dict.fromkeys(manifest.suite for manifest in manifests))
-    joined = replace(manifests[0], suite=" + ".join(suites), grids=(), invocations=())
+    floor, *others = {manifest.floor for manifest in manifests}
+    joined = replace(
+        manifests[0],
+        suite=" + ".join(suites),
+        grids=(),
+        invocations=(),
+        floor=None if others else floor,
+    )
 
     # In the order of the runs, so that the first keep their names.
     problems: dict[str, Variant] = {}

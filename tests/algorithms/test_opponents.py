@@ -255,6 +255,20 @@ def test_smt_optim_plays_what_its_minimize_plays_alone(name):
     np.testing.assert_array_equal(plays, [sample.x for sample in state.dataset.samples])
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [entry("smt-optim")])
+@pytest.mark.parametrize(("f", "g"), [(1.0, -1.0), (0.0, 1.0)])
+def test_smt_optim_plays_its_design_on_where_a_value_is_constant(name, f, g):
+    run = started(name, on_box(2), initial=3)
+    plays = []
+    for t in range(1, 8):
+        x = run.ask_one(t)
+        plays.append(x)
+        run.tell_one(t, x, f * x.sum(), np.array([g]))
+    initial = scrambled_sobol(2, run.given.setting.streams.role("ask and tell")[0]).random(8)
+    np.testing.assert_array_equal(plays, initial[:7])
+
+
 def nomad_alone(start, seed, evaluations):
     """The points of one run of NOMAD's own loop, from its documentation."""
     import PyNomad

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import cbobench
 from cbobench import resources
 from cbobench.cli import main
-from cbobench.errors import Misuse
+from cbobench.errors import DamagedRun, Misuse
 from cbobench.report import field
 from cbobench.suite import yamlio
 from tests.report.made import make
@@ -80,7 +81,7 @@ def test_a_row_per_rival_with_both_verdicts_and_ranks(mine):
     assert "0/0/3 <0.001-" in text
     assert "3/0/0 <0.001+" in text
     assert "0/3/0 1.000\n" in text
-    assert "of mine 2" in text
+    assert re.search("^ +mine +2.000 +– +–$", text, re.M), "in its place among its rivals"
     assert "(2.000)" in text
 
 
@@ -107,8 +108,8 @@ def test_the_table_has_at_most_25_lines(tmp_path, monkeypatch, capsys):
     assert main(["compare", str(run), "--field", "low"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 25
-    assert lines[3].split()[:2] == ["rival", "00"]
-    assert "not shown: 14 rivals; --format csv has all" in lines
+    assert [line.split()[0] for line in lines[3:5]] == ["mine", "rival"]
+    assert "not shown: 15 rows; --format csv has all" in lines
     assert main(["compare", str(run), "--field", "low", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 30 * 4
     assert main(["compare", str(run), "--field", "low", "--format", "latex"]) == 0
@@ -141,16 +142,33 @@ def test_what_cannot_be_held_beside_a_group_is_refused_in_a_line(mine, tmp_path)
         (mine, {"field": "lw"}, "unknown group 'lw'; did you mean 'low'"),
         (mine, {"field": "ten"}, "nothing of ten is published yet"),
         (two, {"field": "low"}, "several methods; name yours with --against: mine, other"),
-        (strange, {"field": "low"}, "no cell of a problem of low that is set up alike: it has S"),
+        (
+            strange,
+            {"field": "low"},
+            "is set up as in low, which has P, Q, R; docs",
+        ),
         (mine, {"field": "low", "ranks": True}, "field and ranks are different tables"),
         (mine, {"field": "low", "other": two}, "field and two runs are different tables"),
         (mine, {"field": "low", "horizon": "all"}, "of one horizon"),
+        (
+            mine,
+            {"field": "low", "all": True, "rounds": 50},
+            "all shows problem by problem, without",
+        ),
+        (mine, {"field": "low", "metric": "µs"}, "of µs neither side is better"),
     ):
         with pytest.raises(Misuse, match=why) as refused:
             cbobench.compare(run, **options)
         assert "\n" not in str(refused.value)
     named = cbobench.compare(two, field="low", against="mine", metric="r", floor=0)
     assert [*named.frame["against_label"]] == ["sobol", "other", "random"]
+
+
+def test_variants_of_one_solver_have_no_rank(tmp_path):
+    run = make_run(tmp_path / "run", {"mine": 0.3, "other": 0.2})
+    compared = cbobench.compare(run, against="mine", floor=0)
+    assert compared.frame["rank"].isna().all()
+    assert "of a variant" in str(compared)
 
 
 def test_only_shared_problems_and_seeds_count(tmp_path):
@@ -166,6 +184,12 @@ def test_how_often_a_folder_asks_is_said_where_it_is_counted(mine, tmp_path, mon
     assert "has asked for held_out 3 times" in str(
         cbobench.compare(mine, field="held_out", all=True)
     )
+    other = make_run(tmp_path / "other", {"other": 0.2})
+    text = str(cbobench.compare([other, mine], field="held_out", against="mine"))
+    assert re.search("other has asked for held_out 1 time; .*mine has asked .* 4 times", text)
+    (other / field.ASKED).write_text("{}")
+    with pytest.raises(DamagedRun, match="asked.json holds {}, no count; restore it"):
+        cbobench.compare(other, field="held_out")
     bundle = cbobench.export(mine, tmp_path / "mine.zip").file
     with pytest.raises(Misuse, match="counts how often it is asked for: give the run folder"):
         cbobench.compare(bundle, field="held_out")

@@ -69,6 +69,19 @@ def test_infeasible_is_worse_than_any_number_and_two_such_are_tied(run):
     assert sides(row_of(compared, "B", 1e3)) == (0, 3, 1), "lost on S"
 
 
+def test_a_failed_seed_is_lost_and_so_is_a_problem_of_such(tmp_path):
+    """Who fails in hard seeds would be better for it."""
+    hard = np.repeat([0.5, 9.0], [4, 6])
+    values = {name: {"A": hard, "B": np.ones(N)} for name in "PQ"}
+    whole = cbobench.compare(make_run(tmp_path / "whole", values), against="A", floor=0)
+    failed = {("P", "A"): range(4, N), ("Q", "A"): range(N)}
+    run = make_run(tmp_path / "failed", values, failed=failed)
+    lost = cbobench.compare(run, against="A", floor=0)
+    assert sides(whole.frame.iloc[0]) == sides(lost.frame.iloc[0]) == (0, 0, 2)
+    both = make_run(tmp_path / "both", values, failed={("P", name): range(N) for name in "AB"})
+    assert sides(cbobench.compare(both, against="A", floor=0).frame.iloc[0]) == (0, 1, 1)
+
+
 def test_p_is_of_all_seeds_with_problems_as_strata_and_holm_over_the_rivals(run):
     compared = cbobench.compare(run, against="A", metric="r", floor=1e-3)
     far = np.full(N, 1e60)
@@ -136,6 +149,13 @@ def test_rounds_of_longer_plays_are_looked_at(tmp_path):
         ({"floor": [0.1, float("nan")], "against": "A"}, "allowed: numbers from 0"),
         ({"floor": 0.1, "against": "A", "metric": ["r", "R"]}, "by one metric; give r alone"),
         ({"floor": 0.1, "against": "nobody"}, "unknown algorithm 'nobody'"),
+        ({"rounds": [10, 0], "against": "A"}, r"rounds are \[10, 0\]; allowed: whole numbers"),
+        ({"rounds": True, "against": "A"}, "rounds are True; allowed: whole numbers from 1"),
+        (
+            {"rounds": 10, "against": "A", "metric": "first_feasible"},
+            "first is known of the end alone; leave rounds out",
+        ),
+        ({"floor": 0, "against": "A", "metric": "µs"}, "of µs neither side is better"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_a_line(run, options, why):
@@ -144,10 +164,15 @@ def test_what_cannot_be_asked_is_refused_in_a_line(run, options, why):
     assert "\n" not in str(refused.value)
 
 
+def test_floors_and_rounds_that_are_named_alike_are_one(run):
+    compared = cbobench.compare(run, against="A", metric="r", floor=[0.1, 0.1 + 1e-9, 0.1])
+    assert [*compared.frame["floor"]] == [0.1, 0.1]
+
+
 def test_the_command_prints_a_row_per_rival(run, capsys):
     assert main(["compare", str(run), "--against", "A", "--floor", "1e-2", "1e-3"]) == 0
     out = capsys.readouterr().out
-    assert [line.split()[0] for line in out.splitlines()[3:5]] == ["B", "C"]
+    assert {line.split()[0] for line in out.splitlines()[3:6]} == {"A", "B", "C"}
     assert "floor 0.01" in out
     for style, mark in (("latex", r"\begin{tabular}"), ("csv", "p_holm"), ("json", '"won": 2')):
         assert main(["compare", str(run), "--against", "A", "--floor", "0", "--format", style]) == 0
@@ -181,6 +206,9 @@ def test_the_floor_of_a_suite_stands_before_the_play(tmp_path):
         with pytest.raises(Misuse, match="begun with the floor 0.5, the suite now says") as refused:
             play(tmp_path, other)
         assert "\n" not in str(refused.value)
+    other = play(tmp_path, 0.1, "other")
+    compared = cbobench.compare([run, other], against="random", floor=0)
+    assert [*compared.frame["floor"]] == [0], "the suites do not agree"
     without = play(tmp_path, None, "without")
     compared = cbobench.compare(without, against="random", floor=[])
     assert [*compared.frame["floor"]] == [0.0]

@@ -5,6 +5,7 @@ shard names pairs that there are.
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -248,6 +249,8 @@ def test_spreads_of_coco_are_those_over_its_box(fields):
     spread = np.std([problem(point) for point in points])
     (variant,) = [v for t, v in fields["coco_2"].variants.items() if "=7,instance=3" in t]
     assert find_spread(variant) == pytest.approx(spread, rel=0.05)
+    renamed = replace(variant, given={"function": 7})
+    assert find_spread(renamed) == find_spread(variant), "however a suite spells it"
     assert all(find_spread(variant) != 1 for variant in fields["coco_2"].variants.values())
 
 

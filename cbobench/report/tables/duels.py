@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 
 from cbobench.errors import Misuse, show
-from cbobench.metrics import Array
+from cbobench.metrics import METRICS, Array, Metric
+from cbobench.report.groups import Group
 from cbobench.report.notes import collect_notes
-from cbobench.report.quantities import OF_REWARD, find_spread
+from cbobench.report.quantities import OF_REWARD, UNREACHED, find_spread
 from cbobench.report.selection import Selection
 from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import (
-    differences,
     find_algorithm,
     format_p,
     refuse_untestable,
@@ -37,11 +37,10 @@ FLOORS = (1e-2, 1e-4, 1e-6, 0.0)
 SIDES = {"won": 1, "tied": 0, "lost": -1}
 RIVAL = {"algorithm": "against", "algorithm_label": "against_label"}
 RULES = (
-    "problems that {name} wins/ties/loses, by the median difference over shared seeds, and p "
-    "(Wilcoxon by seed, problems as strata, Holm over rivals); + {name} is significantly better, - "
-    "the rival; differences below the floor are ties (in spreads of f where these are known), "
-    "infeasible is worse than any number; rank: average over problems by the median, one entry per "
-    "solver, its best variant; in brackets: another variant, in place of that"
+    "problems that {name} wins/ties/loses by the median difference over shared seeds, p (Wilcoxon, "
+    "problems as strata; Holm); + {name} is significantly better, - worse; what is nearer than the "
+    "floor ({unit}) is a tie, infeasible or failed is worst; rank: in the end, by medians over "
+    "{seeds}, (of a variant in place of its solver's best)"
 )
 
 
@@ -75,23 +74,46 @@ def judge_rivals(tests: pd.DataFrame, floor: float) -> pd.DataFrame:
     return frame.assign(floor=floor, p_holm=holm(frame["p"]))
 
 
+def read_seeds(group: Group, quantity: Metric) -> pd.Series:
+    """A quantity by seed, higher is worse; `UNREACHED` where a seed failed, or never got there."""
+    values = pd.Series(-quantity.sign * group.values(quantity), group.seeds)
+    if quantity.censored:
+        values = values.fillna(UNREACHED)
+    failed = pd.Series(UNREACHED, sorted(group.failures), dtype=float)
+    return pd.concat([values.dropna(), failed])
+
+
 def find_apart(selection: Selection, title: str) -> pd.DataFrame:
-    """The rows of `differences` of each other method and problem; `apart` is above 0 where the one
-    is better than that, and in spreads of f where these are known.
+    """A row per problem and other method that shares seeds with the one: `apart` (n,) is above 0
+    where the one is better, in spreads of f where these are known.
+
+    Raises:
+        Misuse: none shares any.
     """
-    tests = differences(selection, title)
-    if tests.empty or not tests["n"].any():
-        raise Misuse(f"{show(title)} shares no seed of a problem with another method")
-    tests = tests[tests["n"] > 0]
-    units = dict.fromkeys(tests["problem"], 1.0)
-    if selection.shown[0].name in OF_REWARD:
-        variants = selection.run.record.variants("problems")
-        units = {problem: find_spread(variants[problem]) for problem in units}
-    apart = [
-        -values / units[problem]
-        for values, problem in zip(tests["apart"], tests["problem"], strict=True)
-    ]
-    return tests.assign(apart=apart)
+    quantity, *_ = selection.shown
+    variants = selection.run.record.variants("problems")
+    rows = []
+    for arena, groups in selection.arenas.items():
+        own = next((group for group in groups if group.algorithm == title), None)
+        # Where nobody could have a value, equal seeds would be no tie.
+        if own is None or (arena, quantity.name) in selection.lacks:
+            continue
+        unit = find_spread(variants[own.problem]) if quantity.name in OF_REWARD else 1.0
+        for group in groups:
+            apart = (read_seeds(group, quantity) - read_seeds(own, quantity)).dropna() / unit
+            if group is own or apart.empty:
+                continue
+            row = {
+                "problem": group.problem,
+                "algorithm": group.algorithm,
+                "algorithm_label": group.algorithm_label,
+                "apart": apart.to_numpy(),
+            }
+            rows.append(row)
+    if not rows:
+        label = selection.run.record.labels("algorithms")[title]
+        raise Misuse(f"{show(label)} shares no seed of a problem and T with another method")
+    return pd.DataFrame(rows)
 
 
 def duel(
@@ -120,28 +142,41 @@ def duel(
     if selection.metric and others:
         raise Misuse(f"one against one is by one metric; give {quantity.symbol} alone, or another")
     selection = replace(selection, metric=quantity.name)
+    if {*rounds} != {None} and quantity.name not in METRICS:
+        raise Misuse(f"{quantity.symbol} is known of the end alone; leave rounds out")
     compared = select_paired(selection.groups, title)
     refuse_untestable(selection, compared)
     stated = selection.run.record.floor
     headline = [] if stated is None else [stated]
-    floors = [*dict.fromkeys([*headline, *floors])] or [0.0]
-    parts = []
-    for after in rounds or (None,):
-        tests = find_apart(replace(selection, after=after), title)
-        parts += [judge_rivals(tests, floor).assign(round=after) for floor in floors]
+    # A table names a floor by few digits.
+    named = {f"{floor:g}": floor for floor in [*headline, *floors]} or {"0": 0.0}
+    tests = {after: find_apart(replace(selection, after=after), title) for after in rounds}
+    parts = [
+        judge_rivals(of_round, floor).assign(round=after)
+        for after, of_round in tests.items()
+        for floor in named.values()
+    ]
     label = selection.run.record.labels("algorithms")[title]
     ranks = find_ranks(selection)
     frame = pd.concat(parts).assign(algorithm=title, algorithm_label=label, metric=quantity.name)
     frame = frame.join(ranks[["place", "rank", "is_variant"]], on="against")
     frame["is_variant"] = frame["is_variant"].eq(True)
     frame = frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
-    ranked = ranks.to_dict("index")
-    own = format_rank(ranked[title]) if title in ranked else "unknown"
-    table = render_duels(frame, selection, own)
+    table = render_duels(frame, selection, ranks)
+    counts = count_seeds(pd.concat(tests.values()))
+    table = replace(table, title=f"{table.title}, {counts}")
     if headline:
         table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
     table = table.with_note(collect_notes(selection, compared))
     return Comparison(frame, table, unplayable=selection.unplayable)
+
+
+def count_seeds(tests: pd.DataFrame) -> str:
+    """On how many problems, and over how many seeds, methods are compared."""
+    seeds = {*map(len, tests["apart"])}
+    least, most = min(seeds), max(seeds)
+    span = f"{least} to " if least < most else ""
+    return f"{count_noun(tests['problem'].nunique(), 'problem')}, {span}{count_noun(most, 'seed')}"
 
 
 def find_ranks(selection: Selection) -> pd.DataFrame:
@@ -163,27 +198,37 @@ def format_rank(row: Mapping[Any, Any]) -> str:
     return rank
 
 
-def render_duels(frame: pd.DataFrame, selection: Selection, rank: str) -> TextTable:
-    """A row per rival, a column per round and floor, the first of which go last.
+def render_duels(frame: pd.DataFrame, selection: Selection, ranks: pd.DataFrame) -> TextTable:
+    """A row per method by rank, the one among its rivals; a column per round and floor, of which
+    later floors go first where a table is narrow.
 
     Args:
-        rank: of the method that has these rivals.
+        ranks: as of `find_ranks`.
     """
-    name = frame["algorithm_label"].iloc[0]
-    columns: dict[str, None] = {}
+    quantity, *_ = selection.shown
+    title, name = frame[["algorithm", "algorithm_label"]].iloc[0]
+    ranked = ranks.to_dict("index")
+    own = ranked.get(title, {"rank": np.nan, "is_variant": False, "place": len(ranked)})
+    columns: dict[str, int] = {}
     rows: dict[str, list[str]] = {}
     for row in frame.to_dict("records"):
-        rival = row["against_label"]
-        rows.setdefault(rival, [rival, format_rank(row)]).append(format_verdict(row))
+        begun = [row["against_label"], format_rank(row)]
+        rows.setdefault(row["against"], begun).append(format_verdict(row))
         moment = "" if row["round"] is None else f"t = {row['round']:,}, "
-        columns[f"{moment}floor {row['floor']:g}"] = None
+        columns[f"{moment}floor {row['floor']:g}"] = (
+            frame["floor"].unique().tolist().index(row["floor"])
+        )
+    ordered = [*rows.values()]
+    ordered.insert(own["place"], [name, format_rank(own), *["–"] * len(columns)])
+    seeds = count_noun(ranks["seeds"].min(), "shared seed") if ranked else "seeds that all share"
+    unit = "spreads of f, where known" if quantity.name in OF_REWARD else "its own unit"
     return TextTable(
         ["rival", "rank", *columns],
-        [*rows.values()],
-        title=f"{selection.title}: {name} one against one, by {selection.shown[0].symbol}",
-        note=f"{RULES.format(name=name)}, of {name} {rank}",
+        ordered,
+        title=f"{selection.title}: {name} one against one, by {quantity.symbol}",
+        note=RULES.format(name=name, unit=unit, seeds=seeds),
         left=1,
-        weights=[0, 0, *range(1, len(columns) + 1)],
+        weights=[0, 0, *(1 + place for place in columns.values())],
     )
 
 
@@ -197,11 +242,13 @@ def format_verdict(row: Mapping[Any, Any]) -> str:
 
 
 def shorten(compared: Comparison) -> Comparison:
-    """The same with the first rows alone, and of its notes those that say what they mean."""
+    """The same with few rows, of variants the last, and of its notes what its cells mean."""
     table = compared.table
     rules, *_ = table.note.split("\n")
-    short = replace(table, rows=table.rows[:MOST], note=rules)
-    more = len(table.rows) - MOST
+    own_first = sorted(table.rows, key=lambda row: (row[-1] != "–", row[1].startswith("(")))
+    rows = [row for row in table.rows if row in own_first[:MOST]]
+    short = replace(table, rows=rows, note=rules)
+    more = len(table.rows) - len(rows)
     if more > 0:
-        short = short.with_note([f"not shown: {count_noun(more, 'rival')}; --format csv has all"])
+        short = short.with_note([f"not shown: {count_noun(more, 'row')}; --format csv has all"])
     return replace(compared, table=short)

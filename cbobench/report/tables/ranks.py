@@ -115,7 +115,7 @@ def rank_solvers(selection: Selection) -> pd.DataFrame:
         that which it has in place of its solver's entry.
 
     Raises:
-        Misuse: as of `rank_algorithms`.
+        Misuse: as of `rank_algorithms`, or there is one solver.
     """
     labels, _, arenas, seeds = _find_ranked(selection)
     quantity, *_ = selection.shown
@@ -125,6 +125,8 @@ def rank_solvers(selection: Selection) -> pd.DataFrame:
     variants = selection.run.record.variants("algorithms")
     frame = pd.DataFrame({"algorithm": [*labels], "label": [*labels.values()]})
     frame["solver"] = [variants[title].name for title in labels]
+    if frame["solver"].nunique() < 2:
+        raise Misuse("all methods are variants of one: there is no other solver to rank")
     frame["rank"] = stats.average_ranks(blocks, better)
     frame["is_variant"] = frame.sort_values("rank", kind="stable").duplicated("solver")
     for place, solver in enumerate(frame["solver"]):
