@@ -101,7 +101,7 @@ def test_floors_are_side_by_side_and_problems_only_where_asked(mine):
 
 def test_the_table_has_at_most_25_lines(tmp_path, monkeypatch, capsys):
     """The first by rank are shown, all are in the other formats."""
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     plant(tmp_path, {f"rival {k:02}": 1.0 + k for k in range(30)})
     monkeypatch.setattr(field, "LISTED", tmp_path / "shards.yaml")
     run = make_run(tmp_path / "mine", {"mine": 0.3})
@@ -109,7 +109,7 @@ def test_the_table_has_at_most_25_lines(tmp_path, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 25
     assert [line.split()[0] for line in lines[3:5]] == ["mine", "rival"]
-    assert "not shown: 15 rows; --format csv has all" in lines
+    assert "not shown: 16 rows; --format csv has all" in lines
     assert main(["compare", str(run), "--field", "low", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 30 * 4
     assert main(["compare", str(run), "--field", "low", "--format", "latex"]) == 0

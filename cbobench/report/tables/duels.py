@@ -32,15 +32,15 @@ from cbobench.report.tables.table import TextTable, format_number
 from cbobench.stats.paired_tests import SIGNIFICANT, holm, signed_rank
 from cbobench.words import count_noun
 
-MOST = 16  # rows of a table that is read at a glance, in 25 lines
+MOST = 15  # rows of a table that is read at a glance, in 25 lines
 FLOORS = (1e-2, 1e-4, 1e-6, 0.0)
 SIDES = {"won": 1, "tied": 0, "lost": -1}
 RIVAL = {"algorithm": "against", "algorithm_label": "against_label"}
 RULES = (
-    "problems that {name} wins/ties/loses by the median difference over shared seeds, p (Wilcoxon, "
-    "problems as strata; Holm); + {name} is significantly better, - worse; what is nearer than the "
-    "floor ({unit}) is a tie, infeasible or failed is worst; rank: in the end, by medians over "
-    "{seeds}, (of a variant in place of its solver's best)"
+    "problems that {name} wins/ties/loses (median over shared seeds), p (Wilcoxon, problems as "
+    "strata; Holm); + {name} is better, - worse; nearer than the floor ({unit}) is a tie, "
+    "infeasible or failed is worst; rank: in the end, by medians over {seeds}, (of a variant in "
+    "place of its solver's best)"
 )
 
 
@@ -164,7 +164,7 @@ def duel(
     frame = frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
     table = render_duels(frame, selection, ranks)
     counts = count_seeds(pd.concat(tests.values()))
-    table = replace(table, title=f"{table.title}, {counts}")
+    table = replace(table, title=f"{table.title}; {counts}")
     if headline:
         table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
     table = table.with_note(collect_notes(selection, compared))
@@ -221,11 +221,11 @@ def render_duels(frame: pd.DataFrame, selection: Selection, ranks: pd.DataFrame)
     ordered = [*rows.values()]
     ordered.insert(own["place"], [name, format_rank(own), *["–"] * len(columns)])
     seeds = count_noun(ranks["seeds"].min(), "shared seed") if ranked else "seeds that all share"
-    unit = "spreads of f, where known" if quantity.name in OF_REWARD else "its own unit"
+    unit = "spreads of f" if quantity.name in OF_REWARD else "its own unit"
     return TextTable(
         ["rival", "rank", *columns],
         ordered,
-        title=f"{selection.title}: {name} one against one, by {quantity.symbol}",
+        title=f"{selection.title}: {name} against each, {quantity.symbol}",
         note=RULES.format(name=name, unit=unit, seeds=seeds),
         left=1,
         weights=[0, 0, *(1 + place for place in columns.values())],
