@@ -49,8 +49,17 @@ def calls(work: Callable[[], Any]) -> int:
 
 
 # Folders whose files share a dear fixture among their tests, and such files elsewhere.
-SHARING = {"page", "papers", "play", "replay", "report", "results", "suite", "sweep"}
-SHARING |= {"test_house.py", "test_rkhs_box.py"}
+SHARING = {
+    "page",
+    "papers",
+    "play",
+    "replay",
+    "report",
+    "results",
+    "suite",
+    "sweep",
+    "test_house.py",
+}
 
 
 def group_of(test: str) -> str:

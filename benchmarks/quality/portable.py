@@ -35,11 +35,11 @@ BEYOND = "X86_V4 AVX512_ICL AVX512_SPR"
 # a finite set and two boxes: one on which methods may know everything, one with plateaus
 PROBLEMS = {
     "rkhs": {"n": 60, "d": 2, "m": 2, "full_information": True},
-    "rkhs-box": {"candidates": 64, "m": 2, "full_information": True},
+    "feasible-pocket": {"candidates": 64, "full_information": True},
     "tension-spring": {"candidates": 64},
 }
 REPLICATES = {
-    1: {"rkhs": 14, "rkhs-box": 3, "tension-spring": 14},
+    1: {"rkhs": 14, "feasible-pocket": 3, "tension-spring": 14},
     10: {"rkhs": 4, "tension-spring": 2},
 }
 """Rounds by problem, for plays of one seed and of ten in lock step. A design of ten points comes

@@ -43,17 +43,6 @@ def lengthscale_of(default: float) -> Any:
     return param(default, "its lengthscale, in units of the sides", at_least=1e-4, at_most=1e4)
 
 
-def candidates_of(default: int) -> Any:
-    """The parameter `candidates`, of a problem on a box."""
-    return param(
-        default,
-        "points at which acquisition functions are first evaluated, where no mesh takes their "
-        "place",
-        at_least=16,
-        at_most=65536,
-    )
-
-
 def noise_law(law: Law, tail: float) -> Sampler:
     """Draws with mean 0 and variance 1.
 

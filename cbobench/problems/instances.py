@@ -156,16 +156,6 @@ Formula = Callable[[Array], Array]
 """Values (..., 1 + m) of (f, g_1, ..., g_m) at points (..., d)."""
 
 
-def settled_formula(formula: Formula, settle: Settle) -> Formula:
-    """A formula whose constraint values are settled (see `Problem.settle`)."""
-
-    def settled(x: Array) -> Array:
-        values = formula(x)
-        return np.concatenate([values[..., :1], settle(values[..., 1:])], axis=-1)
-
-    return settled
-
-
 PLAYED = (0.0, 1.0)  # rewards are reported in the units played
 
 

@@ -25,7 +25,6 @@ from tests.helpers import actions, entry, make, play, problem
 EXAMPLES = {
     "rkhs-1d": [{}, {"constraint": "independent"}],
     "rkhs": [{"d": 2, "n": 40, "m": 2, "kernel": "matern52"}],
-    "rkhs-box": [{"candidates": 64, "m": 2, "full_information": True}],
     "light-sensors": [{"data": "look-alike"}],
     "stocks": [{"data": "look-alike"}],
     "feasible-pocket": [
@@ -56,7 +55,6 @@ EXAMPLES = {
 ALL = {"name": "rkhs-1d", "full_information": True}  # offers whatever an algorithm may need
 TASKS = [(p, s) for p in PROBLEMS.names() for s in EXAMPLES.get(p, [])]
 DEAR = {
-    "rkhs-box",
     "pressure-vessel",
     "robust-speed-reducer",
     "speed-reducer",

@@ -25,7 +25,7 @@ from tests.helpers import (
     swept,
 )
 
-KNOWN = {"rkhs", "rkhs-1d", "rkhs-box", "expert-guidance"}
+KNOWN = {"rkhs", "rkhs-1d", "expert-guidance"}
 AS_FILES_SAY = {name for name in PROBLEMS.names() if name == "table" or name.startswith("measured")}
 LOOK_ALIKE = {"light-sensors", "stocks"}
 TABLE = "a,y,c\n" + "\n".join(f"{i},{(i - 3) ** 2},{i % 4}" for i in range(9)) + "\n"

@@ -17,10 +17,10 @@ from cbobench.gp.kernels import Array, Mask, StationaryName
 from cbobench.params import build, param
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Drawn, Inputs, Objective
-from cbobench.problems.channels import FeedbackModel, candidates_of, lengthscale_of, noise_on
+from cbobench.problems.channels import FeedbackModel, lengthscale_of, noise_on
 from cbobench.problems.data import Site
 from cbobench.problems.instances import Formula as Formula
-from cbobench.problems.instances import Generators, Settle, settled_formula
+from cbobench.problems.instances import Generators, Settle
 from cbobench.problems.known import describe_known, limit_box, make_known
 from cbobench.problems.reference import Reference as Reference
 from cbobench.problems.reference import check_formula, contradiction
@@ -63,7 +63,11 @@ class BoxInstances(Drawn):
         return np.tile(self.point, (len(self.noise), 1))
 
     def settled(self, settle: Settle) -> BoxInstances:
-        return replace(self, formula=settled_formula(self.formula, settle))
+        def settled_formula(x: Array) -> Array:
+            values = self.formula(x)
+            return np.concatenate([values[..., :1], settle(values[..., 1:])], axis=-1)
+
+        return replace(self, formula=settled_formula)
 
 
 @dataclass(kw_only=True)
@@ -92,7 +96,13 @@ class BoxProblem(FeedbackModel):
         "se", "kernel of the learners' models, on the box scaled to the unit cube"
     )
     lengthscale: float = lengthscale_of(0.2)
-    candidates: int = candidates_of(1024)
+    candidates: int = param(
+        1024,
+        "points at which acquisition functions are first evaluated, where no mesh takes their "
+        "place",
+        at_least=16,
+        at_most=65536,
+    )
     grid: int | None = param(
         None, "play on a finite grid with this many points per axis instead", at_least=2
     )

@@ -1,14 +1,11 @@
-"""Random functions of a reproducing-kernel Hilbert space, on a finite grid and on a box (Zhou & Ji
-2022, Section 5.1).
-
-On a box they are finite sums of kernel sections, whose norms are exact.
+"""Random functions of a reproducing-kernel Hilbert space on a finite set (Zhou & Ji 2022, Section
+5.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -16,52 +13,21 @@ import numpy as np
 from cbobench.errors import CellFailure, Misuse
 from cbobench.gp import kernels
 from cbobench.gp.actions import Finite, Large
-from cbobench.gp.box_actions import Box, sobol
-from cbobench.gp.kernels import Array, Indices, Mask, Matern, SquaredExponential, StationaryName
+from cbobench.gp.kernels import Array
 from cbobench.params import param
 from cbobench.problems import PROBLEMS
-from cbobench.problems.base import Drawn, Instances, choose_seed_set
-from cbobench.problems.channels import FeedbackModel, candidates_of
+from cbobench.problems.base import Instances, choose_seed_set
+from cbobench.problems.channels import FeedbackModel
 from cbobench.problems.data import Site
-from cbobench.problems.instances import Formula, Generators, Settle, settled_formula
-from cbobench.problems.reference import Optimum, search
+from cbobench.problems.instances import Generators
 from cbobench.rng import generator
-from cbobench.threads import single_thread
 
 MAX_REDRAWS = 1000
 AHEAD = 2**22  # values of draws of which some may not be needed
 
 
 @dataclass(kw_only=True)
-class RandomFunctions(FeedbackModel):
-    """Base of random functions of the learners' kernel: which a seed draws, and their noise."""
-
-    kernel_is_known = True
-
-    noise: float | None = param(
-        None, "noise standard deviation R; null takes noise_share", above=0.0
-    )
-    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
-    instance: int | Literal["fresh", "fixed"] = param(
-        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
-    )
-
-    def choose_generators(self, generators: Generators) -> Generators:
-        """What each replicate draws from: its own generator, or one of that `instance`."""
-        if self.instance == "fresh":
-            return generators
-        number = 0 if self.instance == "fixed" else int(self.instance)
-        return [generator(self.name, "fixed", number) for _ in generators]
-
-    def deviations(self, spread: Array) -> Array:
-        """R of functions whose largest and least values differ by `spread`, (S, 1 + m) both."""
-        if self.noise is None:
-            return np.sqrt(self.noise_share * spread)
-        return np.full_like(spread, self.noise)
-
-
-@dataclass(kw_only=True)
-class RandomRKHS(RandomFunctions):
+class RandomRKHS(FeedbackModel):
     """f = sum_i a_i k(., x_i) with a_i uniform on [-1, 1] and the grid's own points as supports.
 
     The constraint is g = -f + h B (`threshold`, B read as `h_of` says) or m functions drawn like f
@@ -77,6 +43,15 @@ class RandomRKHS(RandomFunctions):
     Chowdhury & Gopalan (2019) do, where B = 1.
     """
 
+    kernel_is_known = True
+
+    noise: float | None = param(
+        None, "noise standard deviation R; null takes noise_share", above=0.0
+    )
+    noise_share: float = param(0.01, "R^2 as a share of each function's range", above=0.0)
+    instance: int | Literal["fresh", "fixed"] = param(
+        "fresh", "a fresh instance per seed, or one for all seeds: fixed (number 0), or its number"
+    )
     constraint: Literal["threshold", "independent"] = param(
         "threshold", "g = -f + h B, or drawn like f"
     )
@@ -109,16 +84,19 @@ class RandomRKHS(RandomFunctions):
             assert self.actions.features is not None  # raises where there are too many
 
     def draw(self, generators: Generators) -> Instances:
-        generators = self.choose_generators(generators)
+        if self.instance != "fresh":
+            number = 0 if self.instance == "fixed" else int(self.instance)
+            generators = [generator(self.name, "fixed", number) for _ in generators]
         f, g, norm, redraws = (
             np.stack(part) for part in zip(*self._draw_all(generators), strict=True)
         )
-        values = np.concatenate([f[:, None], g], axis=1)
-        spread = np.ptp(values, axis=2)
+        if self.noise is None:
+            spread = np.ptp(np.concatenate([f[:, None], g], axis=1), axis=2)
+            noise = np.sqrt(self.noise_share * spread)
+        else:
+            noise = np.full_like(norm, self.noise)
         seeds = choose_seed_set(self.settle(g), self.seed_size, generators)
-        return Instances(
-            f=f, g=g, norm=norm, noise=self.deviations(spread), seed_set=seeds, redraws=redraws
-        )
+        return Instances(f=f, g=g, norm=norm, noise=noise, seed_set=seeds, redraws=redraws)
 
     def _draw_all(self, generators: Generators) -> list[tuple[Array, Array, Array, int]]:
         """f (n,), g (m, n), norms (1 + m,) and redraws for each generator.
@@ -258,180 +236,3 @@ class RKHS(RandomRKHS):
 
         points = qmc.Sobol(self.d, scramble=False).random_base2((self.n - 1).bit_length())
         return points[: self.n], self.kernel, self.lengthscale
-
-
-SAMPLE = 2**10  # points where a draw's range is read off, and a feasible one looked for
-# of the search for the optimum of a draw; every support is a start besides
-STARTS = 8
-POWER = 12
-ACCURACY = 1e-6
-
-
-@dataclass(frozen=True)
-class Sections:
-    """Functions Σ_i a_i k(., x_i) on the unit cube, of one replicate.
-
-    Attributes:
-        kernel: k.
-        supports: x_i, (p, d).
-        weights: a_i of (f, g_1, ..., g_m), (p, 1 + m).
-    """
-
-    kernel: SquaredExponential | Matern
-    supports: Array
-    weights: Array
-
-    def __call__(self, x: Array) -> Array:
-        """Values (..., 1 + m) at points (..., d); those of a point do not depend on the others, to
-        the last bit.
-        """
-        rows = self.kernel(x.reshape(-1, x.shape[-1]), self.supports)
-        # One product per point: BLAS may add up in another order for several at once.
-        return np.matmul(rows[:, None, :], self.weights)[:, 0].reshape(*x.shape[:-1], -1)
-
-    @property
-    def norm(self) -> Array:
-        """RKHS norms √(aᵀKa), (1 + m,)."""
-        K = self.kernel(self.supports, self.supports)
-        return np.sqrt((self.weights * (K @ self.weights)).sum(axis=0))
-
-
-@lru_cache(maxsize=1024)
-@single_thread()
-def optimum(
-    kernel: SquaredExponential | Matern, d: int, supports: bytes, weights: bytes
-) -> Optimum:
-    """What the search finds; every method of a suite meets the same draws."""
-    # Arrays have no hash, so the cache knows them by their bytes.
-    points = np.frombuffer(supports).reshape(-1, d)
-    sections = Sections(kernel, points, np.frombuffer(weights).reshape(len(points), -1))
-    return search(sections, Box(np.zeros(d), np.ones(d)), STARTS, POWER, list(points))
-
-
-@dataclass(frozen=True)
-class SectionInstances(Drawn):
-    """One draw of functions per replicate (see `Drawn`).
-
-    Attributes:
-        functions: of each replicate, points (..., d) to (f, g_1, ..., g_m), (..., 1 + m).
-        points, f_star: best feasible points (S, d) and their rewards (S,).
-    """
-
-    functions: Sequence[Formula]
-    points: Array
-    f_star: Array
-    norm: Array
-    noise: Array
-    sup: Array
-    slater: Array
-    redraws: Indices
-    binds: Mask
-    accuracy: float = ACCURACY
-    seed_set: None = None
-
-    def values(self, first: int, actions: Array) -> Array:
-        # Every replicate has functions of its own.
-        return np.stack(
-            [function(actions[:, s]) for s, function in enumerate(self.functions)], axis=1
-        )
-
-    def best(self, t: int) -> Array:
-        return self.points
-
-    def settled(self, settle: Settle) -> SectionInstances:
-        return replace(
-            self, functions=[settled_formula(function, settle) for function in self.functions]
-        )
-
-
-@PROBLEMS.register("rkhs-box")
-@dataclass(kw_only=True)
-class RKHSBox(RandomFunctions):
-    """f and every g_j are Σ_i a_i k(., x_i) on [0, 1]^d, a_i uniform on [-1, 1], x_i uniform in the
-    box.
-
-    The functions lie in the space of the learners' kernel, and their norms √(aᵀKa) are exact, as
-    the theory asks; no formula on a box of the literature does. Draws without a feasible point
-    among 1,024 are thrown away and counted. The optimum of each draw comes from
-    `reference.search`, begun at every support, too; a play that finds a better point is a failed
-    cell.
-    """
-
-    source = "ours"
-    about = (
-        "random RKHS functions on [0, 1]^d: f and m constraints in the kernel's space, norms exact"
-    )
-    stated_facts = ("box, any d", "any", "varies", "varies")
-
-    d: int = param(2, "input dimension", at_least=1, at_most=6)
-    m: int = param(1, "number of constraints", at_least=1, at_most=20)
-    supports: int = param(
-        20, "how many kernel sections each function is made of", at_least=1, at_most=200
-    )
-    kernel: StationaryName = param("se", "kernel of f and g, and of the learners' models")
-    lengthscale: float = param(0.2, "its lengthscale", at_least=0.05, at_most=1e4)
-    candidates: int = candidates_of(1024)
-
-    def validate(self) -> None:
-        # The search for the optimum needs functions that are smooth.
-        if self.kernel == "matern12":
-            raise Misuse(
-                "kernel is 'matern12', whose sums have a kink at each support; allowed: se, "
-                "matern32, matern52"
-            )
-
-    @cached_property
-    def actions(self) -> Box:
-        return Box(
-            np.zeros(self.d), np.ones(self.d), self.kernel, self.lengthscale, self.candidates
-        )
-
-    def draw(self, generators: Generators) -> SectionInstances:
-        drawn = [self._draw_one(gen) for gen in self.choose_generators(generators)]
-        functions, points, f, norm, sup, spread, slater, redraws, binds = zip(*drawn, strict=True)
-        return SectionInstances(
-            functions=functions,
-            points=np.stack(points),
-            f_star=np.array(f),
-            norm=np.stack(norm),
-            noise=self.deviations(np.stack(spread)),
-            sup=np.stack(sup),
-            slater=np.array(slater),
-            redraws=np.array(redraws, dtype=np.intp),
-            binds=np.array(binds),
-        )
-
-    def _draw_one(
-        self, gen: np.random.Generator
-    ) -> tuple[Sections, Array, float, Array, Array, Array, float, int, bool]:
-        # One feasible sampled point is enough; a draw without one is taken for infeasible.
-        sample = sobol(self.d, SAMPLE)
-        for redraws in range(MAX_REDRAWS):  # noqa: B007
-            supports = gen.uniform(0, 1, (self.supports, self.d))
-            sections = Sections(
-                self.actions.kernel, supports, gen.uniform(-1, 1, (self.supports, 1 + self.m))
-            )
-            values = sections(sample)
-            if self._are_feasible(values).any():
-                break
-        else:
-            raise CellFailure(
-                f"no feasible instance in {MAX_REDRAWS} draws; draw fewer constraints"
-            )
-        solution = optimum(sections.kernel, self.d, supports.tobytes(), sections.weights.tobytes())
-        f = float(solution.values[0])
-
-        # The sample may miss the values at the optimum, which are known.
-        sup = np.maximum(np.abs(values).max(axis=0), np.abs(solution.values))
-        spread = np.ptp(values, axis=0)
-        return (
-            sections,
-            solution.x,
-            f,
-            sections.norm,
-            sup,
-            spread,
-            min(1.0, solution.slater),
-            redraws,
-            solution.binds(ACCURACY),
-        )
