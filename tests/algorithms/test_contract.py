@@ -44,7 +44,6 @@ EXAMPLES = {
     "gramacy": [{"candidates": 64}, {"grid": 15}],
     "hartmann-4": [{"candidates": 64}],
     "pressure-vessel": [{"candidates": 64}],
-    "robust-speed-reducer": [{"candidates": 64}],
     "speed-reducer": [{"candidates": 64}],
     "tension-spring": [{"candidates": 64}],
     "welded-beam": [{"candidates": 64}],
@@ -56,7 +55,6 @@ ALL = {"name": "rkhs-1d", "full_information": True}  # offers whatever an algori
 TASKS = [(p, s) for p in PROBLEMS.names() for s in EXAMPLES.get(p, [])]
 DEAR = {
     "pressure-vessel",
-    "robust-speed-reducer",
     "speed-reducer",
     "tension-spring",
     "welded-beam",

@@ -13,10 +13,9 @@ from cbobench.cli import main
 from cbobench.params import build
 from cbobench.problems import PROBLEMS
 from cbobench.problems.formulas.literature import Design
-from tests.helpers import long, problem
+from tests.helpers import problem
 
-DESIGNS = {n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), Design)}
-DEAR = ["robust-speed-reducer"]  # to prepare
+DESIGNS = [n for n in PROBLEMS.names() if issubclass(PROBLEMS.get(n), Design)]
 
 
 def share_of_spread(name: str, noise: float) -> float:
@@ -32,7 +31,7 @@ def share_of_spread(name: str, noise: float) -> float:
     return float(noise * spread_over_box / near[(near[:, 1:] <= 0).all(axis=1), 0].std())
 
 
-@pytest.mark.parametrize("name", [*sorted(DESIGNS - {*DEAR}), *long(*DEAR)])
+@pytest.mark.parametrize("name", DESIGNS)
 def test_the_noise_of_a_design_is_a_twentieth_of_the_spread_near_the_optimum(name):
     task = problem(name)
     share = share_of_spread(name, task.noise_f)

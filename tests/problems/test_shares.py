@@ -22,7 +22,7 @@ from tests.helpers import build_task, long
 
 SCRAMBLINGS = 8
 # log2 of the points of a scrambling
-FEWER = {"robust-speed-reducer": 11, "rover-60": 5, "structure-124": 5}
+FEWER = {"rover-60": 5, "structure-124": 5}
 # of which a sample sees little: test_held_out.py
 SELDOM = {"cec-g1", "cec-g7", "cec-g9", "cec-g10", "cec-g18", "cec-g19"}
 BY_PARTS = {"ridge-20"}  # takes milliseconds per point
