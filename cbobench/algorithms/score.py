@@ -202,7 +202,7 @@ class ScoreAlgorithm(Algorithm):
         """Return the values to model, (S, p): f and, if constraints are modelled, g_1, ..., g_m."""
         if not self.models_constraints:
             return feedback.f[:, None]
-        return feedback.values
+        return np.concatenate([feedback.f[:, None], feedback.g], axis=1)
 
     def told_values(self, feedback: Feedback) -> Array:
         """Return `targets`, in which the prior's mean stands for an f that nobody knows, but for
@@ -531,7 +531,10 @@ class ScoreAlgorithm(Algorithm):
             # Late feedback on a design is learned, but moves no dual variable.
             own_rounds = feedback if self.first_own == 1 else feedback.since(self.first_own)
             self.learn(t, chosen, own_rounds)
-        self._take_in(t, feedback)
+        self.condition(t, feedback)
+        if self.box is not None:
+            self._keep_point()
+        self.played += 1
 
     def observe(self, t: int, actions: Actions, feedback: Feedback) -> None:
         """Update the model, epochs and restarts as in every round; no dual variable moves.
@@ -542,13 +545,14 @@ class ScoreAlgorithm(Algorithm):
             self.begin_round(t)
         self.first_own = t + 1
         self.chosen = actions if self.box is None else self.box.unit(actions)
-        self._take_in(t, feedback)
-
-    def _take_in(self, t: int, feedback: Feedback) -> None:
         self.condition(t, feedback)
-        if self.box is not None and self.starts.narrow:
-            self.observed.append(self.chosen)
+        if self.box is not None:
+            self._keep_point()
         self.played += 1
+
+    def _keep_point(self) -> None:
+        if self.starts.narrow:
+            self.observed.append(self.chosen)
 
     def _at_points(self, points: Array) -> Belief:
         """Return the round's belief at points (S, k, d) of a box."""
