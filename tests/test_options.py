@@ -63,7 +63,7 @@ def test_a_run_is_called_with_what_a_call_chooses_and_who_is_told():
 
 def test_a_wrong_keyword_is_a_line_with_the_nearest():
     for function, wrong, close in (
-        (cbobench.compare, "bst", "best"),
+        (cbobench.compare, "rank", "ranks"),
         (cbobench.plot, "statistics", "statistic"),
         (cbobench.run, "cpu", "cpus"),
         (cbobench.run, "on_notes", "on_note"),

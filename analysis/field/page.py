@@ -52,8 +52,8 @@ def write_duels(field: Field) -> str:
     said += (
         f" A cell has the problems that `{first}` wins/ties/loses, by the median difference over "
         "shared seeds, and p (Wilcoxon, problems as strata, Holm); + it is significantly better, "
-        f"- worse. Infeasible is worst. Printed, with ranks, by {printed}; the columns of earlier "
-        "rounds t with `--rounds`."
+        f"- worse. Infeasible or failed is worst. Printed, with ranks, by {printed}; the columns "
+        "of earlier rounds t with `--rounds`."
     )
     return f"## One against one\n\n{wrap(said)}\n{tables.tabulate_duels(field, first)}"
 

@@ -91,7 +91,7 @@ def test_sections_come_in_their_order(elements):
 
 
 def test_tables_are_those_of_compare(run, text):
-    for options in ({}, {"ranks": True}, {"profile": True}):
+    for options in ({}, {"ranks": True}):
         assert compare(run, **options).render("html") in text
     assert text.count("no method is significantly better than all others") == 1, "said once"
 

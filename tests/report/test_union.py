@@ -45,7 +45,7 @@ def parts(tmp_path_factory):
     return folder / "whole", folder / "mine", bundle
 
 
-@pytest.mark.parametrize("options", [{"ranks": True}, {"profile": True}, {"against": "random"}, {}])
+@pytest.mark.parametrize("options", [{"ranks": True}, {"against": "random"}, {}])
 def test_a_union_is_compared_as_one_run(parts, options):
     full_run, *remainder = parts
     frames = [cbobench.compare(run, **options).frame for run in (full_run, remainder)]
@@ -176,9 +176,7 @@ def unlike(parts):
     return {name: folder / name for name in changes}
 
 
-@pytest.mark.parametrize(
-    "options", [{"ranks": True}, {"profile": True}, {"best": True}, {"against": "cei"}], ids=str
-)
+@pytest.mark.parametrize("options", [{"ranks": True}, {"against": "cei"}], ids=str)
 @pytest.mark.parametrize(
     ("name", "phrase"),
     [

@@ -146,25 +146,33 @@ def duel(
         raise Misuse(f"{quantity.symbol} is known of the end alone; leave rounds out")
     compared = select_paired(selection.groups, title)
     refuse_untestable(selection, compared)
+
+    # What the suite stated is the headline, whatever else is asked for.
     stated = selection.run.record.floor
     headline = [] if stated is None else [stated]
     # A table names a floor by few digits.
-    named = {f"{floor:g}": floor for floor in [*headline, *floors]} or {"0": 0.0}
+    by_name = {f"{floor:g}": floor for floor in [*headline, *floors]} or {"0": 0.0}
+
+    # Of a round and a floor all rivals are one family of tests.
     tests = {after: find_apart(replace(selection, after=after), title) for after in rounds}
     parts = [
         judge_rivals(of_round, floor).assign(round=after)
         for after, of_round in tests.items()
-        for floor in named.values()
+        for floor in by_name.values()
     ]
+
+    # Ranks order the rivals, and say more where all differences are ties.
     label = selection.run.record.labels("algorithms")[title]
     ranks = find_ranks(selection)
     frame = pd.concat(parts).assign(algorithm=title, algorithm_label=label, metric=quantity.name)
     frame = frame.join(ranks[["place", "rank", "is_variant"]], on="against")
     frame["is_variant"] = frame["is_variant"].eq(True)
     frame = frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
+
+    # p depends on how many problems and seeds there are, so the title says it.
     table = render_duels(frame, selection, ranks)
     counts = count_seeds(pd.concat(tests.values()))
-    table = replace(table, title=f"{table.title}; {counts}")
+    table = replace(table, title=f"{table.title} on {counts}")
     if headline:
         table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
     table = table.with_note(collect_notes(selection, compared))
