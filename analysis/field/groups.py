@@ -63,22 +63,22 @@ COCO = (
     "noise: it is what other pages call `cei-exact`."
 )
 EXACTLY = (
-    "A point is feasible if no constraint is violated at all; variants called `-tight` end [inside "
-    "the constraints](../methods.md#at-the-last-digits)."
+    "A point is feasible if no constraint is violated at all. Only variants called `-tight`, where "
+    "there are any, end [inside the constraints](../methods.md#at-the-last-digits)."
 )
 GROUPS = {
     "held_out": Section(
         "Held out",
         EXACTLY,
-        seen="`cec-g6`, `cec-g24` and `townsend` when the steps of `cei-exact` were chosen; all 20 "
-        "when the settings of `-tight` were",
+        seen="`cec-g6`, `cec-g24` and `townsend`, when steps of `cei-exact` were chosen; "
+        "`townsend`, when restarts of `scbo` and `furbo` were; all 20, when the settings of "
+        "`-tight` were",
     ),
     "low": Section(
         "Two to seven dimensions, without noise",
-        "Of BoTorch's constrained expected improvement, `botorch-cei-stock` is the library as it "
-        "comes. `botorch-cei-bilog` models constraints through SCBO's bilog transform, as `cei` "
-        "may; `botorch-cei-tiny-noise` fits no noise; `botorch-cei-turbo` has the models of "
-        f"BoTorch's SCBO tutorial. {EXACTLY}",
+        "`botorch-cei-stock` is the library as it comes. The others model constraints through "
+        "SCBO's bilog transform, as `cei` may: `-bilog` no more than that, `-tiny-noise` without "
+        f"fitted noise, `-turbo` with the models of BoTorch's SCBO tutorial. {EXACTLY}",
         seen="all seven, when searches, steps to the boundary and noise of ours were chosen, and "
         "when the settings of `-tight` were",
     ),
@@ -93,9 +93,9 @@ GROUPS = {
     "noisy": Section(
         "Under noise",
         "Problems are named with their noise, in units of each function's spread. Methods with "
-        "models recommend by them; `optuna-tpe`, `cma-es` and `cobyqa`, which have none, recommend "
-        "the best observed point. That `botorch-cei` and `botorch-nei` model constraints through "
-        "the bilog transform is our choice.",
+        "Gaussian processes recommend by them, all others the best observed point. That "
+        "`botorch-cei` and `botorch-nei` model constraints through the bilog transform is our "
+        "choice.",
         UNDER_NOISE,
         heads=("nei", "cei"),
         seen="all four functions, when samples and confirming rounds of `nei` were chosen",

@@ -40,13 +40,12 @@ def describe_standing(field: Field) -> str:
 def write_duels(field: Field) -> str:
     """The section on ours one against one."""
     metric, _ = field.section.tables[0]
-    floors = {Run(bundle).record.floor for bundle in field.bundles}
-    is_stated = floors == {tables.HEADLINE}
-    when = "which the suite states" if is_stated else "chosen after some of these plays"
-    said = f"By a floor of {tables.HEADLINE:g} spreads of f, {when}: {describe_standing(field)}"
+    floors = [Run(bundle).record.floor for bundle in field.bundles]
+    stated = f"stated before {floors.count(tables.HEADLINE)} of {len(floors)} bundles were played"
+    said = f"By a floor of {tables.HEADLINE:g} spreads of f, {stated}: {describe_standing(field)}"
     if not field.heads:
         return f"## One against one\n\n{wrap(said)}"
-    first, *_ = field.heads
+    first = field.heads[0]
     listed = " ".join(f"{floor:g}" for floor in FLOORS)
     printed = command(f"--metric {metric} --against {first} --floor {listed}")
     said += (
@@ -103,7 +102,7 @@ def write_methods(field: Field) -> str:
             said.append(describe_floor(field))
         missing = [f"`{name}`" for name in field.methods if name not in ranks.index]
         if len(ranks) and missing:
-            said.append(f"Without a rank, as some problem was not played: {', '.join(missing)}.")
+            said.append(f"Without a rank, as not played everywhere: {', '.join(missing)}.")
     if len(ranks):
         said.append(
             "A rank is the mean over problems of ranks by the median, on the "
@@ -111,7 +110,10 @@ def write_methods(field: Field) -> str:
             "is ranked once, by its best variant in these very plays. Its other variants stand "
             "below; in brackets is the rank that one would have in place of the best."
         )
-    costs = "*ms a round* is CPU time of the thread that plays."
+    costs = (
+        "*ms a round* is CPU time of the process, in bundles of commits before 9aa339b of its "
+        "thread. SciPy's solvers repeat their run at every round."
+    )
     if failed := tables.list_failed_fits(field):
         costs += (
             f" Fits failed: {failed}; ours then went on with the model that they had before, and "

@@ -24,8 +24,7 @@ HEADLINE = 1e-4  # the floor of what pages say in words
 
 def order_by_rank(field: Field, metric: str) -> list[str]:
     """The methods of a group by mean rank, those without one last."""
-    ranked = field.rank(metric).index
-    return [*ranked, *(name for name in field.methods if name not in ranked)]
+    return [*dict.fromkeys([*field.rank(metric).index, *field.methods])]
 
 
 def list_solvers(field: Field) -> pd.Series:
@@ -118,8 +117,12 @@ def describe_standing(field: Field, name: str) -> str:
     is_told = frame["p_holm"] < SIGNIFICANT
     worse = frame.loc[is_told & (frame["effect"] < 0), "against_label"]
     named = join_words(f"`{plain(label)}`" for label in worse) if len(worse) else "none"
-    is_plain = frame["against_label"].map(plain).isin(PLAIN)
-    solvers = frame[~frame["is_variant"] & ~is_plain]
+    methods = frame["against_label"].map(plain)
+    solver = field.rank(field.section.tables[0][0])["solver"]
+    is_own = methods.map(solver) == solver.get(name)
+    solvers = frame[~frame["is_variant"] & ~is_own & ~methods.isin(PLAIN)]
     better = int((is_told & (solvers["effect"] > 0)).sum())
-    others = count_noun(len(solvers), "other solver")
-    return f"`{name}` is significantly better than {better} of {others}, worse than {named}."
+    return (
+        f"`{name}` is significantly better than {better} of "
+        f"{count_noun(len(solvers), 'other solver')}, worse than {named}."
+    )

@@ -64,7 +64,7 @@ def find_rates(case: tuple[str, str], problems: int, seeds: int, tables: int) ->
     """
     generator = np.random.default_rng([problems, seeds])
     found = np.zeros((len(FLOORS), 2))
-    any_of_ten: float = 0.0
+    any_of_ten = 0.0
     for _ in range(tables):
         apart = draw(generator, case, problems, seeds, RIVALS)
         for row, floor in zip(found, FLOORS, strict=True):

@@ -1,7 +1,7 @@
 """Problems of shapes that are hard in ways of their own: thin, disconnected, binary, of 200 planes.
 
-No setting of ours was chosen on them, but `townsend` was looked at when the step of our methods to
-the boundary was chosen, and says so in `about`. There is no noise unless a suite says so.
+No setting of ours was chosen on them, but on `townsend` steps to the boundary and restarts were,
+of which its `about` says so. There is no noise unless a suite says so.
 """
 
 from __future__ import annotations
