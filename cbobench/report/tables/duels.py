@@ -233,7 +233,7 @@ def render_duels(frame: pd.DataFrame, selection: Selection, ranks: pd.DataFrame)
     return TextTable(
         ["rival", "rank", *columns],
         ordered,
-        title=f"{selection.title}: {name} against each, {quantity.symbol}",
+        title=f"{selection.title}: {name} against all, {quantity.symbol}",
         note=RULES.format(name=name, unit=unit, seeds=seeds),
         left=1,
         weights=[0, 0, *(1 + place for place in columns.values())],
