@@ -167,16 +167,16 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
 
 def tabulate_groups(fields: Mapping[str, Field]) -> str:
     """A row per group: what is played, and how ours stand one against one."""
-    lines: list[tuple[str, ...]] = []
+    lines = []
     for name, section in GROUPS.items():
         if name not in fields:
-            lines.append((section.title, *3 * ("–",), "not played yet"))
+            lines.append([section.title, *3 * ["–"], "not played yet"])
             continue
         field = fields[name]
         runs = sum(group.n for group in field.groups)
         counts = (len(field.problems), len(field.methods), runs)
         link = f"[{section.title}](field/{name}.md)"
-        lines.append((link, *(f"{n:,}" for n in counts), describe_standing(field)))
+        lines.append([link, *(f"{n:,}" for n in counts), describe_standing(field)])
     return tabulate(("group", "problems", "methods", "runs", "one against one"), lines, "lrrrl")
 
 

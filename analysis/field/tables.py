@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -110,6 +111,7 @@ def tabulate_duels(field: Field, name: str) -> str:
     return tabulate(("rival", *columns), lines, "l" + "r" * len(columns)) + "\n"
 
 
+@cache  # pages, front page and README say it
 def describe_standing(field: Field, name: str) -> str:
     """A sentence on one of ours one against one, by the floor of the headline."""
     frame = field.duel(name).frame
