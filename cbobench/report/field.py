@@ -101,6 +101,12 @@ def open_played(bundles: Iterable[Path]) -> Run:
     return Run.union([*filter(None, (keep_played(Run(bundle)) for bundle in bundles))])
 
 
+def label_problems(runs: Iterable[Run]) -> dict[str, str]:
+    """The labels of the problems of some runs, by their keys."""
+    variants = [problem for run in runs for problem in run.record.variants("problems").values()]
+    return {problem.key: problem.label for problem in variants}
+
+
 def open_beside(run: RunLike, group: str, folder: str | Path | None = None) -> Run:
     """A run and a group of the field read as one, on the problems that both have, with the floor of
     the run's suite.
@@ -111,19 +117,17 @@ def open_beside(run: RunLike, group: str, folder: str | Path | None = None) -> R
     Raises:
         Misuse: as of `find_bundles`, or there is no such problem.
     """
-    own, field = open_run(run), [*map(Run, find_bundles(group, folder))]
-    problems = [
-        {problem.key: problem.label for problem in one.record.variants("problems").values()}
-        for one in (own, Run.union(field))
-    ]
-    parts = [keep_played(one, problems[0].keys() & problems[1].keys()) for one in (own, *field)]
+    user_run, field = open_run(run), [*map(Run, find_bundles(group, folder))]
+    labels = label_problems(field)
+    shared = label_problems([user_run]).keys() & labels.keys()
+    parts = [keep_played(part, shared) for part in (user_run, *field)]
     if parts[0] is None or parts[1:].count(None) == len(field):
         raise Misuse(
-            f"{own} has no cell of a problem that is set up as in {group}, which has "
-            f"{list_names(problems[1].values())}; docs/beside_the_field.md has a suite"
+            f"{user_run} has no cell of a problem that is set up as in {group}, which has "
+            f"{list_names(labels.values())}; docs/beside_the_field.md has a suite"
         )
     joined = Run.union([*filter(None, parts)])
-    record = replace(joined.record, floor=own.record.floor)
+    record = replace(joined.record, floor=user_run.record.floor)
     return Run(joined.folders, record, joined.parts)
 
 
@@ -153,13 +157,13 @@ def count_asked(run: RunLike, group: str) -> str:
     if group not in COUNTED:
         return ""
     then = f"{group} counts how often it is asked for: give the run folder"
-    said = []
+    sentences = []
     for place in open_run(run).folders:
         folder = as_run_folder(place, then)
-        asked = folder.read_json(ASKED) if folder.exists(ASKED) else {group: 0}
-        if not is_whole(asked.get(group)):
-            raise DamagedRun(f"{folder}: {ASKED} holds {show(asked)}, no count; restore it")
-        times = asked[group] + 1
+        counts = folder.read_json(ASKED) if folder.exists(ASKED) else {group: 0}
+        if not is_whole(counts.get(group)):
+            raise DamagedRun(f"{folder}: {ASKED} holds {show(counts)}, no count; restore it")
+        times = counts[group] + 1
         folder.write_json(ASKED, {group: times})
-        said.append(f"{folder} has asked for {group} {count_noun(times, 'time')}")
-    return "; ".join(said)
+        sentences.append(f"{folder} has asked for {group} {count_noun(times, 'time')}")
+    return "; ".join(sentences)

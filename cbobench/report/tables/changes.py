@@ -17,7 +17,7 @@ from cbobench.report.quantities import fill_unreached, restore_infinite
 from cbobench.report.selection import Selection
 from cbobench.report.setups import compare_setups, describe_arithmetic, describe_horizons
 from cbobench.report.tables.formats import Comparison
-from cbobench.report.tables.paired import ALL, MEDIANS, format_p, pair_difference
+from cbobench.report.tables.paired import MEDIANS, format_p, pair_difference
 from cbobench.report.tables.table import (
     TextTable,
     describe_median_interval,
@@ -231,7 +231,7 @@ def pool_problems(tests: pd.DataFrame) -> list[dict[str, Any]]:
         horizons = parts["horizon"].unique()
         row: dict[str, Any] = {
             "problem": None,
-            "problem_label": ALL,
+            "problem_label": "all problems",
             "algorithm": algorithm,
             "metric": metric,
             "horizon": horizons[0] if len(horizons) == 1 else None,

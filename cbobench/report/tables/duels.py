@@ -24,6 +24,7 @@ from cbobench.report.tables.formats import Comparison
 from cbobench.report.tables.paired import (
     find_algorithm,
     format_p,
+    pair_groups,
     refuse_untestable,
     select_paired,
 )
@@ -90,26 +91,20 @@ def find_apart(selection: Selection, title: str) -> pd.DataFrame:
     Raises:
         Misuse: none shares any.
     """
-    quantity, *_ = selection.shown
     variants = selection.run.record.variants("problems")
     rows = []
-    for arena, groups in selection.arenas.items():
-        own = next((group for group in groups if group.algorithm == title), None)
-        # Where nobody could have a value, equal seeds would be no tie.
-        if own is None or (arena, quantity.name) in selection.lacks:
+    for group, reference, quantity in pair_groups(selection, title):
+        unit = find_spread(variants[group.problem]) if quantity.name in OF_REWARD else 1.0
+        apart = (read_seeds(group, quantity) - read_seeds(reference, quantity)).dropna() / unit
+        if apart.empty:
             continue
-        unit = find_spread(variants[own.problem]) if quantity.name in OF_REWARD else 1.0
-        for group in groups:
-            apart = (read_seeds(group, quantity) - read_seeds(own, quantity)).dropna() / unit
-            if group is own or apart.empty:
-                continue
-            row = {
-                "problem": group.problem,
-                "algorithm": group.algorithm,
-                "algorithm_label": group.algorithm_label,
-                "apart": apart.to_numpy(),
-            }
-            rows.append(row)
+        row = {
+            "problem": group.problem,
+            "algorithm": group.algorithm,
+            "algorithm_label": group.algorithm_label,
+            "apart": apart.to_numpy(),
+        }
+        rows.append(row)
     if not rows:
         label = selection.run.record.labels("algorithms")[title]
         raise Misuse(f"{show(label)} shares no seed of a problem and T with another method")
@@ -170,9 +165,7 @@ def duel(
     frame = frame.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
 
     # p depends on how many problems and seeds there are, so the title says it.
-    table = render_duels(frame, selection, ranks)
-    counts = count_seeds(pd.concat(tests.values()))
-    table = replace(table, title=f"{table.title} on {counts}")
+    table = render_duels(frame, selection, ranks, count_seeds(pd.concat(tests.values())))
     if headline:
         table = replace(table, note=f"{table.note}; floor of the suite: {stated:g}")
     table = table.with_note(collect_notes(selection, compared))
@@ -206,26 +199,28 @@ def format_rank(row: Mapping[Any, Any]) -> str:
     return rank
 
 
-def render_duels(frame: pd.DataFrame, selection: Selection, ranks: pd.DataFrame) -> TextTable:
+def render_duels(
+    frame: pd.DataFrame, selection: Selection, ranks: pd.DataFrame, counts: str
+) -> TextTable:
     """A row per method by rank, the one among its rivals; a column per round and floor, of which
     later floors go first where a table is narrow.
 
     Args:
         ranks: as of `find_ranks`.
+        counts: as of `count_seeds`.
     """
     quantity, *_ = selection.shown
     title, name = frame[["algorithm", "algorithm_label"]].iloc[0]
     ranked = ranks.to_dict("index")
     own = ranked.get(title, {"rank": np.nan, "is_variant": False, "place": len(ranked)})
+    places = {floor: place for place, floor in enumerate(frame["floor"].unique())}
     columns: dict[str, int] = {}
     rows: dict[str, list[str]] = {}
     for row in frame.to_dict("records"):
         begun = [row["against_label"], format_rank(row)]
         rows.setdefault(row["against"], begun).append(format_verdict(row))
         moment = "" if row["round"] is None else f"t = {row['round']:,}, "
-        columns[f"{moment}floor {row['floor']:g}"] = (
-            frame["floor"].unique().tolist().index(row["floor"])
-        )
+        columns[f"{moment}floor {row['floor']:g}"] = places[row["floor"]]
     ordered = [*rows.values()]
     ordered.insert(own["place"], [name, format_rank(own), *["–"] * len(columns)])
     seeds = count_noun(ranks["seeds"].min(), "shared seed") if ranked else "seeds that all share"
@@ -233,7 +228,7 @@ def render_duels(frame: pd.DataFrame, selection: Selection, ranks: pd.DataFrame)
     return TextTable(
         ["rival", "rank", *columns],
         ordered,
-        title=f"{selection.title}: {name} against all, {quantity.symbol}",
+        title=f"{selection.title}: {name} against all, {quantity.symbol} on {counts}",
         note=RULES.format(name=name, unit=unit, seeds=seeds),
         left=1,
         weights=[0, 0, *(1 + place for place in columns.values())],

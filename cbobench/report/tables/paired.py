@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import reduce
 from typing import Any
@@ -46,7 +46,6 @@ from cbobench.stats.paired_tests import (
 )
 from cbobench.words import count_noun, list_names
 
-ALL = "all problems"
 MEDIANS = ("median", "median_low", "median_high")
 NUMBERS = {
     "n": 0,
@@ -273,6 +272,19 @@ def refuse_untestable(selection: Selection, compared: list[Group]) -> None:
         raise Misuse("; ".join(describe_lacks(selection)))
 
 
+def pair_groups(selection: Selection, title: str) -> Iterator[tuple[Group, Group, Metric]]:
+    """Every other group beside that of an algorithm, by each quantity that has values there."""
+    for arena, quantity in itertools.product(selection.arenas, selection.shown):
+        if (arena, quantity.name) in selection.lacks:
+            continue  # nothing could be reached, so that equal seeds would be no tie
+        # It is compared with even where it never got anywhere.
+        arena_groups = selection.arenas[arena]
+        reference = next((g for g in arena_groups if g.algorithm == title), None)
+        for group in arena_groups:
+            if reference is not None and group is not reference:
+                yield group, reference, quantity
+
+
 def differences(selection: Selection, title: str) -> pd.DataFrame:
     """Every algorithm against one with a title.
 
@@ -282,27 +294,19 @@ def differences(selection: Selection, title: str) -> pd.DataFrame:
         adjusted over all rows of a quantity (and of a horizon, where a problem has several).
     """
     rows = []
-    for arena, quantity in itertools.product(selection.arenas, selection.shown):
-        arena_groups = selection.arenas[arena]
-        if (arena, quantity.name) in selection.lacks:
-            continue  # nothing could be reached, so that equal seeds would be no tie
-        # It is compared with even where it never got anywhere.
-        reference = next((g for g in arena_groups if g.algorithm == title), None)
-        for group in arena_groups:
-            if reference is None or group is reference:
-                continue
-            row = {
-                "problem": group.problem,
-                "problem_label": group.problem_label,
-                "horizon": group.horizon,
-                "metric": quantity.name,
-                "algorithm": group.algorithm,
-                "algorithm_label": group.algorithm_label,
-                "against": reference.algorithm,
-                "against_label": reference.algorithm_label,
-                "expected": max(group.expected, reference.expected),
-            }
-            rows.append(row | pair_difference(group, reference, quantity))
+    for group, reference, quantity in pair_groups(selection, title):
+        row = {
+            "problem": group.problem,
+            "problem_label": group.problem_label,
+            "horizon": group.horizon,
+            "metric": quantity.name,
+            "algorithm": group.algorithm,
+            "algorithm_label": group.algorithm_label,
+            "against": reference.algorithm,
+            "against_label": reference.algorithm_label,
+            "expected": max(group.expected, reference.expected),
+        }
+        rows.append(row | pair_difference(group, reference, quantity))
     if rows:
         tests = pd.DataFrame(rows)
         families = tests.groupby(_name_family(tests), sort=False, dropna=False)["p"]
