@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 UNCERTAINTY = 1.3  # factor by which the time left may be wrong
 
@@ -11,6 +11,13 @@ def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun: 1 task, 2 tasks, 20,000 processes."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}{'' if number == 1 else plural}"
+
+
+def count_span(counts: Collection[int], noun: str) -> str:
+    """Several counts of one thing, such as "10 seeds" or "3 to 10 seeds"."""
+    least, most = min(counts), max(counts)
+    span = "" if least == most else f"{least:,} to "
+    return span + count_noun(most, noun)
 
 
 def list_names(names: Iterable[str], most: int = 6, between: str = ", ") -> str:

@@ -28,7 +28,7 @@ from cbobench.report.setups import describe_horizons
 from cbobench.report.tables.summary import count_seeds
 from cbobench.results.manifest import VARIANT_KINDS, Variant, VariantKind
 from cbobench.results.schema import FITTED
-from cbobench.words import count_noun, list_names
+from cbobench.words import count_noun, count_span, list_names
 
 WIDTH = 100
 UNKNOWN = "Left out, as no value is known: {}."
@@ -121,11 +121,8 @@ def caption(run: Run, summary: str, contents: FigureContents) -> str:
 def _describe_seeds(run: Run, panels: Sequence[AnyPanel], contents: FigureContents) -> str:
     """Of what and how many, and what the bars, bands or boxes are."""
     counts = {pair: len(run.good(*pair)) for pair in contents.pairs}
-    low = min(counts.values())
     high = max(counts.values())
-    seeds = count_noun(high, "seed") if low == high else f"{low:,} to {count_noun(high, 'seed')}"
-    if high == 1:
-        seeds = "one seed"
+    seeds = "one seed" if high == 1 else count_span(counts.values(), "seed")
     said = dict.fromkeys(panel.describe_seeds(seeds, counts.values()) for panel in panels)
     sentences = [*said]
     pairs = [*contents.pairs, *contents.absent]

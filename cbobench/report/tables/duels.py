@@ -31,7 +31,7 @@ from cbobench.report.tables.paired import (
 from cbobench.report.tables.ranks import rank_solvers
 from cbobench.report.tables.table import TextTable, format_number
 from cbobench.stats.paired_tests import SIGNIFICANT, holm, signed_rank
-from cbobench.words import count_noun
+from cbobench.words import count_noun, count_span
 
 MOST = 15  # rows of a table that is read at a glance, in 25 lines
 FLOORS = (1e-2, 1e-4, 1e-6, 0.0)
@@ -174,10 +174,8 @@ def duel(
 
 def count_seeds(tests: pd.DataFrame) -> str:
     """On how many problems, and over how many seeds, methods are compared."""
-    seeds = {*map(len, tests["apart"])}
-    least, most = min(seeds), max(seeds)
-    span = f"{least} to " if least < most else ""
-    return f"{count_noun(tests['problem'].nunique(), 'problem')}, {span}{count_noun(most, 'seed')}"
+    problems = count_noun(tests["problem"].nunique(), "problem")
+    return f"{problems}, {count_span([*map(len, tests['apart'])], 'seed')}"
 
 
 def find_ranks(selection: Selection) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from cbobench.report.tables.paired import describe_need, refuse_untestable
 from cbobench.report.tables.table import BEST, Marked, TextTable, format_number, mark_cell
 from cbobench.stats import paired_tests as stats
 from cbobench.stats.paired_tests import compare_sides, find_beaten
-from cbobench.words import list_names
+from cbobench.words import count_span, list_names
 
 
 def rank_algorithms(selection: Selection) -> Comparison:
@@ -86,11 +86,9 @@ def rank_algorithms(selection: Selection) -> Comparison:
         )
     ranked = [group for rivals in arenas.values() for group in rivals]
     if any(group.expected_seeds != seeds[group.arena] for group in ranked):
-        least = min(map(len, seeds.values()))
-        most = max(map(len, seeds.values()))
-        span = f"{least}" if least == most else f"{least} to {most}"
+        span = count_span([*map(len, seeds.values())], "seed")
         asked = max(group.expected for group in ranked)
-        note += f"\nby the {span} seeds that all algorithms were asked for, of up to {asked}"
+        note += f"\nby the {span} that all algorithms were asked for, of up to {asked}"
     if gaps:
         note += f"\nleft out, as they lack good cells on some problems: {gaps}"
     table = TextTable(
