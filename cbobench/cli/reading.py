@@ -81,11 +81,14 @@ def join_field(run: Run, group: str, published: Path | None) -> tuple[Run, list[
     from cbobench.report.figures.figures import MOST, rank_titles
 
     joined = open_beside(run, group, published)
-    own = joined.titles("algorithm", [*run.record.labels("algorithms").values()])
-    rivals = [title for title in joined.record.labels("algorithms") if title not in own]
-    if said := count_asked(run, group):
-        tell(said)
-    return joined, [*own, *rank_titles(joined, rivals)][:MOST]
+    # Beside the field are those of the run alone that played one of its problems.
+    keys = {variant.key for variant in run.record.variants("algorithms").values()}
+    variants = joined.record.variants("algorithms")
+    own_titles = [title for title, variant in variants.items() if variant.key in keys]
+    rivals = [title for title in variants if title not in own_titles]
+    if count := count_asked(run, group):
+        tell(count)
+    return joined, [*own_titles, *rank_titles(joined, rivals)][:MOST]
 
 
 def do_figures(options: argparse.Namespace, command_line: list[str]) -> int:

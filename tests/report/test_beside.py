@@ -24,12 +24,13 @@ T = np.array([10, 50, 100])
 PROBLEMS = ("P", "Q", "R")
 
 
-def make_run(folder, levels, seeds=range(N), problems=PROBLEMS):
+def make_run(folder, levels, seeds=range(N), problems=PROBLEMS, others=()):
     """Methods whose simple regret ends at a level, a little higher from seed to seed; those that
-    are no algorithms are variants of random.
+    are no algorithms are variants of random. `others` are further pairs.
     """
     ends = {name: level + 0.001 * np.arange(len(seeds)) for name, level in levels.items()}
-    pairs = [(problem, name) for problem in problems for name in levels]
+    pairs = [*((problem, name) for problem in problems for name in levels), *others]
+    ends |= {name: 1 + np.zeros(len(seeds)) for _, name in others}
     return make(
         folder,
         {pair: {"simple_regret": ends[pair[1]], "regret": ends[pair[1]]} for pair in pairs},
@@ -196,8 +197,10 @@ def test_how_often_a_folder_asks_is_said_where_it_is_counted(mine, tmp_path, mon
     assert len(cbobench.compare(bundle, field="low").frame) == 8
 
 
-def test_the_curve_among_them_is_drawn(mine, tmp_path, unpainted, capsys):
-    words = ["figures", str(mine), "--field", "held_out", "--out", str(tmp_path / "figures")]
+def test_the_curve_among_them_is_drawn(tmp_path, unpainted, capsys):
+    """Whatever other methods played on other problems."""
+    run = make_run(tmp_path / "run", {"mine": 0.3}, others=[("S", "late")])
+    words = ["figures", str(run), "--field", "held_out", "--out", str(tmp_path / "figures")]
     assert main(words) == 0
     assert "has asked for held_out 1 time" in capsys.readouterr().err
     numbers = [path.read_text() for path in (tmp_path / "figures").glob("*.csv")]
