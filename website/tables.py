@@ -20,8 +20,6 @@ from analysis.folders import DOCS
 from analysis.markdown import fill_sections, tabulate
 from cbobench import params
 from cbobench.algorithms import ALGORITHMS
-from cbobench.algorithms.optimistic import OptimisticReward
-from cbobench.algorithms.score import ScoreAlgorithm
 from cbobench.cli import main, make_parser
 from cbobench.problems import PROBLEMS
 from cbobench.problems.base import Problem
@@ -168,26 +166,6 @@ def tabulate_told() -> str:
     return tabulate(["fact", "where it is said", "methods that must be told"], body)
 
 
-def tabulate_kernels() -> str:
-    """Which methods fit kernels where none is known, and whether a theorem is then lost."""
-    rows: dict[str, list[str]] = {
-        "fitted where none is known, and then without the method's theorem": [],
-        "fitted where none is known": [],
-        "fitted, always": [],
-        "the problem's, always": [],
-    }
-    lost, kept, always, never = rows.values()
-    for name in ALGORITHMS.names():
-        cls = ALGORITHMS.get(name)
-        if any(parameter.name == "kernel" for parameter in params.params_of(cls)):
-            (lost if issubclass(cls, OptimisticReward) else kept).append(f"`{name}`")
-        elif issubclass(cls, ScoreAlgorithm):
-            (always if cls.kernel == "fit" else never).append(f"`{name}`")
-    return tabulate(
-        ["kernel", "methods"], [[kind, ", ".join(names)] for kind, names in rows.items()]
-    )
-
-
 def find_unexplained() -> set[str]:
     """Facts that a method must be told and of which the page says nothing, or the reverse."""
     return {
@@ -202,7 +180,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "offers": tabulate_offers,
     "playable": tabulate_playable,
     "told": tabulate_told,
-    "kernels": tabulate_kernels,
     "commands": tabulate_commands,
     "efficiency": measurements.tabulate_efficiency,
     "beside": measurements.tabulate_opponents,
