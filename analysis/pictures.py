@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -25,7 +26,7 @@ from matplotlib.ticker import LogLocator
 
 import cbobench
 from analysis.bundles import read_shards
-from analysis.field.groups import is_ours, is_rival
+from analysis.field.groups import SIMPLE, is_ours
 from analysis.field.numbers import Field, open_fields
 from analysis.field.tables import list_solvers
 from analysis.folders import DOCS, PUBLISHED
@@ -41,7 +42,6 @@ from cbobench.report.load import Run
 PAPERS, STATIC = DOCS / "papers.md", DOCS / "_static"
 FIRST, FOLDER = STATIC / "first.png", STATIC / "papers"
 FIELD, GROUPS_FOLDER = STATIC / "field.png", DOCS / "field"
-MOST_RIVALS = 4  # in colour beside ours, in a panel of README's picture
 OWN_COLOURS = {
     "cei": "#0072b2",
     "cei-exact": "#003f6b",
@@ -59,7 +59,6 @@ RIVAL_COLOURS = [
     "#999933",
     "#661100",
 ]
-LIBRARIES = {"BoTorch": "botorch-", "Other libraries": ""}  # its panels, by how names begin
 CURVES, SPEED = PUBLISHED / "curves.json", STATIC / "speed.png"
 # Panels of the picture of curves.json: what is varied, and for which number of inputs.
 FINITE_PANELS = (
@@ -98,8 +97,8 @@ def select_seeds(group: Group, seeds: frozenset[int]) -> Group:
 
 @dataclass(frozen=True)
 class SharedProfile(Profile):
-    """A profile over the seeds that every method has on a problem, against COCO's targets where
-    regret has one unit on all problems.
+    """A profile over the problems that every method has, and the seeds that all have on one,
+    against COCO's targets where regret has one unit on all problems.
     """
 
     absolute: bool = False
@@ -108,7 +107,9 @@ class SharedProfile(Profile):
         return self.absolute
 
     def groups(self, run: Run) -> list[Group]:
-        groups = super().groups(run)
+        every = [group for group in super().groups(run) if group.n]
+        counts = Counter(group.problem for group in every)
+        groups = [group for group in every if counts[group.problem] == max(counts.values())]
         shared = frozenset.intersection(*(group.expected_seeds for group in groups))
         return [select_seeds(group, shared) for group in groups]
 
@@ -118,6 +119,8 @@ def place_profiles(field: Field, size: Size, panels: Mapping[str, Sequence[str]]
     the seeds that these share.
     """
     horizon = max(group.horizon for group in field.groups)
+    # A method looks the same in every panel.
+    colours, free = OWN_COLOURS.copy(), iter(RIVAL_COLOURS)
     with size.context():
         image = Image(size, 2.9)
         axes = image.subplots(1, len(panels), sharey=True, squeeze=False)[0]
@@ -131,11 +134,11 @@ def place_profiles(field: Field, size: Size, panels: Mapping[str, Sequence[str]]
             lines, labels = axis.get_legend_handles_labels()
             # A grey line is one of "6 others", which the first of them names.
             first = next((i for i, one in enumerate(labels) if one.endswith("others")), len(labels))
-            # Ours look the same in every panel.
-            colours = iter(RIVAL_COLOURS)
             for line, label in zip(lines[:first], labels, strict=False):
-                own = OWN_COLOURS.get(label.partition("[")[0].partition(" ")[0])
-                colour = own or next(colours)
+                name = label.partition("[")[0].partition(" ")[0]
+                if name not in colours:
+                    colours[name] = next(free)
+                colour = colours[name]
                 line.set(color=colour, markeredgecolor=colour)
                 if line.get_markerfacecolor() not in ("white", "none"):
                     line.set_markerfacecolor(colour)
@@ -148,31 +151,25 @@ def place_profiles(field: Field, size: Size, panels: Mapping[str, Sequence[str]]
 def draw_group(field: Field) -> Image:
     """The picture of a page of docs/field: ours and the best rivals in colour, all others grey."""
     first = [name for name in field.methods if is_ours(name)]
-    names = [*dict.fromkeys([*first, *list_solvers(field).index, *field.methods])]
+    ranked = field.rank(field.section.tables[0][0]).index
+    names = [*dict.fromkeys([*first, *list_solvers(field).index, *ranked])]
     return place_profiles(field, size_of("double", 1), {"": names})
 
 
-def find_leaders(fields: Mapping[str, Field]) -> list[str]:
-    """The rivals that are among the first five solvers of any group by mean rank, by their best
-    variant in "low" and as they are ranked there.
-    """
-    leaders = {solver for field in fields.values() for solver in list_solvers(field)[:5]}
-    solvers = list_solvers(fields["low"])
-    return [name for name in solvers.index[solvers.isin(leaders)] if is_rival(name)]
-
-
 def draw_field(fields: Mapping[str, Field]) -> Image:
-    """README's picture: ours on the seven problems without noise beside every rival that is among
-    the first five of any group.
+    """README's picture, of the held-out group: ours beside every solver that played all of it; then
+    beside the best of these and those that played a part, on that part.
     """
-    low, rivals, panels = fields["low"], find_leaders(fields), dict[str, list[str]]()
-    own = [name for name in low.methods if is_ours(name)]
-    for library, begin in LIBRARIES.items():
-        names = [name for name in rivals if name.startswith(begin)]
-        rivals = [name for name in rivals if name not in names]
-        for k in range(0, len(names), MOST_RIVALS):
-            panels[f"{library}{', continued' if k else ''}"] = [*own, *names[k : k + MOST_RIVALS]]
-    return place_profiles(low, size_of("double", len(panels)), panels)
+    held = fields["held_out"]
+    own = [name for name in held.methods if is_ours(name)]
+    rivals = [name for name in list_solvers(held).index if name not in own]
+    partial = [name for name in held.methods if name not in held.rank(SIMPLE).index]
+    few = rivals[: MOST - len(own) - len(partial)]
+    titled = {}
+    for names in ([*own, *rivals], [*own, *few, *partial]):
+        played = ({group.problem for group in held.methods[name]} for name in names)
+        titled[f"{len(set.intersection(*played))} problems"] = names
+    return place_profiles(held, size_of("double", 2), titled)
 
 
 def draw_speed() -> Image:
