@@ -190,11 +190,12 @@ def tabulate_bundles(names: Iterable[str], folder: str) -> str:
 
 
 def list_missing(shards: Mapping[str, Shard]) -> str:
-    """A sentence on the shards that are not played yet, or not whole."""
+    """A sentence on the shards that are not played yet, or not whole, with their prices."""
     unplayed = [name for name in shards if not bundle_of(name).exists()]
     begun = [name for name in shards if name not in unplayed and not is_whole(name, shards[name])]
     said = []
     for words, names in (("Begun and not whole", begun), ("Not played yet", unplayed)):
         if names:
-            said.append(f"{words}: {', '.join(f'`{name}`' for name in names)}.")
+            listed = ", ".join(f"`{name}` ({shards[name]['price']})" for name in names)
+            said.append(f"{words}: {listed}.")
     return wrap(" ".join(said) or "All are played.").rstrip()

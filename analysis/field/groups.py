@@ -107,6 +107,11 @@ GROUPS = {
         UNDER_NOISE,
         heads=("nei", "cei"),
     ),
+    "mixed": Section(
+        "Whole numbers and choices",
+        "Solvers of other libraries play the types by their own means.",
+        seen="all seven, when searches of mixed spaces were written and checked",
+    ),
     "batches": Section(
         "Batches of four",
         "A rival of another page is not here if its library takes no batches, or its shard is "
@@ -148,11 +153,6 @@ def bundles_of(name: str, bundles: Sequence[Path]) -> list[Path]:
 def is_ours(name: str) -> bool:
     """Whether a method, whatever its parameters, is one whose standing the pages are about."""
     return name.partition("[")[0] in OURS
-
-
-def is_rival(name: str) -> bool:
-    """Whether a method is one that ours are held against."""
-    return not is_ours(name) and name.partition("[")[0] not in PLAIN
 
 
 def plain(label: str) -> str:

@@ -23,6 +23,7 @@ GROUPS = {
     "low_theory": "low-theory",
     "noisy": "noisy",
     "measured": "measured",
+    "mixed": "mixed",
     "batches": "batches",
     "ten": "ten",
     "many": "many",
@@ -121,7 +122,7 @@ def open_beside(run: RunLike, group: str, folder: str | Path | None = None) -> R
     labels = label_problems(field)
     shared = label_problems([user_run]).keys() & labels.keys()
     parts = [keep_played(part, shared) for part in (user_run, *field)]
-    if parts[0] is None or parts[1:].count(None) == len(field):
+    if parts[0] is None or not any(parts[1:]):
         raise Misuse(
             f"{user_run} has no cell of a problem that is set up as in {group}, which has "
             f"{list_names(labels.values())}; docs/beside_the_field.md has a suite"

@@ -52,7 +52,9 @@ def test_a_page_is_what_the_bundles_say(fields):
 @pytest.mark.long
 def test_the_pages_are_what_the_bundles_say(fields):
     pages = field_page.render_pages(SHARDS, fields)
-    assert len(pages) == len(fields) + 2, "the front page and README, beside one for each group"
+    assert len(pages) == len(fields) + 3, (
+        "front page, README and which to try, beside one for each group"
+    )
     for path, text in pages.items():
         assert_is_rendered(path, text)
     for name in fields:
@@ -270,11 +272,12 @@ def test_every_group_has_a_page_and_a_word_of_the_command():
 @pytest.mark.parametrize("name", [*SHARDS])
 def test_every_shard_names_pairs_of_a_shipped_suite(name):
     shard = SHARDS[name]
-    assert set(shard) <= {"suite", "only", "seeds", "sha256"}
+    assert set(shard) <= {"suite", "only", "seeds", "every", "price", "sha256"}
     assert resources.find_suite(shard["suite"]).exists()
     assert group_of(name) in field_groups.GROUPS
     for pattern in shard["only"]:
-        assert pattern == "*" or ("/" in pattern and "[" not in pattern), "* and ? are wildcards"
+        assert "/" in pattern
+        assert "[" not in pattern, "* and ? are wildcards"
 
 
 def test_the_libraries_of_the_bundles_are_those_that_the_requirements_install():
@@ -307,10 +310,12 @@ def test_a_shard_is_whole_only_with_all_its_cells(tmp_path, monkeypatch):
 
 
 def test_the_page_says_what_is_missing():
-    shard = SHARDS["low-ours"]
+    shard = SHARDS["low-ours"] | {"price": 9}
     assert bundles.list_missing({"low-ours": shard}) == "All are played."
     asked = {"low-ours": shard | {"seeds": 510}, "low-exact": SHARDS["low-exact"], "none": shard}
-    assert bundles.list_missing(asked) == "Begun and not whole: `low-ours`. Not played yet: `none`."
+    assert bundles.list_missing(asked) == (
+        "Begun and not whole: `low-ours` (9). Not played yet: `none` (9)."
+    )
 
 
 def test_only_the_bundle_that_was_replayed_is_confirmed(tmp_path, monkeypatch):
