@@ -163,9 +163,3 @@ def count_reached(rows: Sequence[Sequence[float]]) -> list[tuple[int, float]]:
     return [
         (int(np.isfinite(column).sum()), float(np.median(column))) for column in np.array(rows).T
     ]
-
-
-def find_noise(field: Field) -> list[float]:
-    """The deviations of noise of f that problems of a group have, in spreads, ascending."""
-    levels = {variant.values.get("noise_f") for variant in field.variants.values()}
-    return sorted(float(level) for level in levels if level)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from analysis.bundles import Shard, list_missing, read_shards, tabulate_bundles
 from analysis.field import tables
-from analysis.field.groups import GROUPS, RECOMMENDED
-from analysis.field.numbers import Field, find_noise, open_fields
+from analysis.field.groups import GROUPS
+from analysis.field.numbers import Field, open_fields
 from analysis.field.settings import describe_play, describe_settings
 from analysis.folders import DOCS, PROSE, ROOT
 from analysis.markdown import fill_sections, tabulate, wrap
+from cbobench.report.field import GROUPS as BEGINNINGS
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 from cbobench.report.tables.duels import FLOORS
@@ -22,6 +23,7 @@ from cbobench.words import count_noun
 PAGE = DOCS / "field.md"
 FOLDER = PAGE.with_suffix("")  # with a page and a picture for each group
 README = ROOT / "README.md"
+ANSWERS = DOCS / "which_method.md"
 CHOSEN = "../field.md#what-was-chosen-on-what"
 FRONT = PROSE / "field.md"  # what the front page says beside tables
 
@@ -76,30 +78,12 @@ def describe_evaluations(field: Field) -> str:
     return said
 
 
-def describe_floor(field: Field) -> str:
-    """How fine noise lets a value be known; empty where there is no noise, or where it is not
-    known.
-    """
-    horizon = max(group.horizon for group in field.groups)
-    said = [
-        f"{level / horizon**0.5:.2g} at noise of {100 * level:g} %" for level in find_noise(field)
-    ]
-    return (
-        f"All {horizon} evaluations of one point would tell its value up to a deviation of "
-        f"{' and '.join(said)}."
-        if said
-        else ""
-    )
-
-
 def write_methods(field: Field) -> str:
     """The section on every method: where it ends, what a user pays, what it costs."""
     said = []
     for metric, words in field.section.tables:
         ranks = field.rank(metric)
         said.append(f"{quantities()[metric].label}: {words}")
-        if metric == RECOMMENDED:
-            said.append(describe_floor(field))
         missing = [f"`{name}`" for name in field.methods if name not in ranks.index]
         if len(ranks) and missing:
             said.append(f"Without a rank, as not played everywhere: {', '.join(missing)}.")
@@ -120,7 +104,7 @@ def write_methods(field: Field) -> str:
             "BoTorch's with the parameters that its fit begins with."
         )
     if field.section.absolute:
-        costs += f" {tables.describe_targets()}"
+        costs += " *Targets reached* is of COCO's, those of the picture."
     paragraphs = [" ".join(filter(None, said)), describe_evaluations(field), costs]
     parts = ["## Method by method\n", *map(wrap, paragraphs), tables.tabulate_methods(field)]
     return "\n".join(parts)
@@ -181,12 +165,33 @@ def tabulate_groups(fields: Mapping[str, Field]) -> str:
 
 
 def list_standings(fields: Mapping[str, Field]) -> str:
-    """README's list: a sentence for each group."""
+    """README's list: for each group a sentence, and the command that prints the test. Those without
+    noise in few dimensions are on pages alone.
+    """
     lines = [
-        f"- [{field.section.title}](docs/field/{name}.md): {describe_standing(field)}"
+        f"- [{field.section.title}](docs/field/{name}.md): {describe_standing(field)} `cbobench "
+        f"compare $CLONE/published/{BEGINNINGS[name]}*.zip --metric {field.section.tables[0][0]} "
+        f"--against {field.heads[0]}`"
         for name, field in fields.items()
+        if not name.startswith("low")
     ]
     return "\n".join(wrap(line).rstrip().replace("\n", "\n  ") for line in lines)
+
+
+def tabulate_answers(fields: Mapping[str, Field]) -> str:
+    """A row per group: the solver of the first rank, those that are not significantly worse, and
+    what their rounds take.
+    """
+    lines = []
+    for name, field in fields.items():
+        first = tables.list_solvers(field).index[0]
+        best, *others = (
+            f"`{one}` ({tables.sum_up_costs(field.methods[one])[1]})"
+            for one in (first, *tables.find_equals(field, first))
+        )
+        link = f"[{field.section.title}](field/{name}.md)"
+        lines.append([link, best, ", ".join(others) or "none"])
+    return tabulate(("problems", "first by rank", "not significantly worse"), lines)
 
 
 def render_pages(shards: Mapping[str, Shard], fields: Mapping[str, Field]) -> dict[Path, str]:
@@ -195,6 +200,8 @@ def render_pages(shards: Mapping[str, Shard], fields: Mapping[str, Field]) -> di
     pages = {PAGE: fill_sections(FRONT.read_text(encoding="utf-8"), front.get)}
     pages |= {FOLDER / f"{name}.md": render_group(field, shards) for name, field in fields.items()}
     standings = {"standings": list_standings(fields)}
+    answers = {"answers": tabulate_answers(fields)}
+    pages[ANSWERS] = fill_sections(ANSWERS.read_text(encoding="utf-8"), answers.get)
     pages[README] = fill_sections(README.read_text(encoding="utf-8"), standings.get)
     return pages
 

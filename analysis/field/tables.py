@@ -34,12 +34,6 @@ def list_solvers(field: Field) -> pd.Series:
     return ranks.loc[ranks["is_variant"].eq(False), "solver"]
 
 
-def describe_targets() -> str:
-    """What the share of targets is of."""
-    few, most = format_number(COCO_TARGETS[-1]), format_number(COCO_TARGETS[0])
-    return f"*Targets reached* is of COCO's {len(COCO_TARGETS)}, from {most} to {few}."
-
-
 def sum_up(groups: Sequence[Group], quantity: Metric) -> tuple[str, str]:
     """Of a method on many problems: how much it reached of COCO's targets, and how often it found
     nothing feasible.
@@ -109,6 +103,13 @@ def tabulate_duels(field: Field, name: str) -> str:
     places = [table.columns.index(column) for column in columns]
     lines = [(f"`{plain(row[0])}`", *(row[place] for place in places)) for row in table.rows]
     return tabulate(("rival", *columns), lines, "l" + "r" * len(columns)) + "\n"
+
+
+def find_equals(field: Field, name: str) -> list[str]:
+    """The other methods that are not significantly worse than one, by the floor of the headline."""
+    frame = field.duel(name).frame
+    is_worse = (frame["p_holm"] < SIGNIFICANT) & (frame["effect"] > 0)
+    return [*frame.loc[(frame["floor"] == HEADLINE) & ~is_worse, "against_label"].map(plain)]
 
 
 @cache  # pages, front page and README say it
