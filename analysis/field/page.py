@@ -165,15 +165,15 @@ def tabulate_groups(fields: Mapping[str, Field]) -> str:
 
 
 def list_standings(fields: Mapping[str, Field]) -> str:
-    """README's list: for each group a sentence, and the command that prints the test. Those without
-    noise in few dimensions are on pages alone.
+    """README's list: for each group a sentence, and the command that prints the test. The held-out
+    one is the headline, and those without noise in few dimensions are on pages alone.
     """
     lines = [
         f"- [{field.section.title}](docs/field/{name}.md): {describe_standing(field)} `cbobench "
         f"compare $CLONE/published/{BEGINNINGS[name]}*.zip --metric {field.section.tables[0][0]} "
-        f"--against {field.heads[0]}`"
+        f"--against {field.heads[0]} --floor {tables.HEADLINE:g}`"
         for name, field in fields.items()
-        if not name.startswith("low")
+        if not name.startswith(("held", "low"))
     ]
     return "\n".join(wrap(line).rstrip().replace("\n", "\n  ") for line in lines)
 
@@ -199,7 +199,10 @@ def render_pages(shards: Mapping[str, Shard], fields: Mapping[str, Field]) -> di
     front = {"groups": tabulate_groups(fields), "missing": list_missing(shards)}
     pages = {PAGE: fill_sections(FRONT.read_text(encoding="utf-8"), front.get)}
     pages |= {FOLDER / f"{name}.md": render_group(field, shards) for name, field in fields.items()}
-    standings = {"standings": list_standings(fields)}
+    standings = {
+        "headline": wrap(describe_standing(fields["held_out"])).rstrip(),
+        "standings": list_standings(fields),
+    }
     answers = {"answers": tabulate_answers(fields)}
     pages[ANSWERS] = fill_sections(ANSWERS.read_text(encoding="utf-8"), answers.get)
     pages[README] = fill_sections(README.read_text(encoding="utf-8"), standings.get)
