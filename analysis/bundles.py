@@ -165,11 +165,9 @@ def tabulate_bundles(names: Iterable[str], folder: str) -> str:
     """
     head = ("bundle", "cells", "played by", "confirmed by", "CPU", "CPU-minutes", "kB")
     lines = []
-    changed = 0
     for bundle in list_played(names):
         about = read_about(bundle)
         cells = about["cells"]
-        changed += any(call.get("dirty") for call in about["calls"])
         lines.append(
             (
                 f"[`{bundle.stem}`]({folder}/{bundle.name})",
@@ -181,12 +179,7 @@ def tabulate_bundles(names: Iterable[str], folder: str) -> str:
                 f"{bundle.stat().st_size / 1e3:.0f}",
             )
         )
-    note = wrap(
-        f"{changed} of {count_noun(len(lines), 'bundle')} were played *with changes*: in a work "
-        "tree that differed from its commit. How it differed is not recorded. What confirms a "
-        "bundle is the code of a commit as it is."
-    )
-    return (f"{note}\n" if changed else "") + tabulate(head, lines, "lrlllrr") + "\n"
+    return tabulate(head, lines, "lrlllrr") + "\n"
 
 
 def list_missing(shards: Mapping[str, Shard]) -> str:

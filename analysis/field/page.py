@@ -15,6 +15,7 @@ from analysis.field.settings import describe_play, describe_settings
 from analysis.folders import DOCS, PROSE, ROOT
 from analysis.markdown import fill_sections, tabulate, wrap
 from cbobench.report.field import GROUPS as BEGINNINGS
+from cbobench.report.field import group_of
 from cbobench.report.load import Run
 from cbobench.report.quantities import quantities
 from cbobench.report.tables.duels import FLOORS
@@ -35,8 +36,7 @@ def command(words: str) -> str:
 
 def describe_standing(field: Field) -> str:
     """How ours stand one against one, a sentence each."""
-    said = " ".join(tables.describe_standing(field, name) for name in field.heads)
-    return said or "None of ours is played yet."
+    return " ".join(tables.describe_standing(field, name) for name in field.heads)
 
 
 def write_duels(field: Field) -> str:
@@ -66,16 +66,12 @@ def describe_evaluations(field: Field) -> str:
     example, spread = next(iter(field.spreads.items()))
     only = "" if field.is_alike else f" --only '{example}/*'"
     printed = command(f"--union --metric rounds_to_target --target {target * spread:g}{only}")
-    said = (
+    return (
         f"*to {target:g}*: evaluations until the best feasible point so far, judged without noise, "
         f"is so near the optimum ({unit}). It is the median over problems of medians over a "
         "method's own seeds, ∞ where half of them never get there; in brackets, on how many "
         f"problems the target is reached. Printed by {printed}."
     )
-    if only:
-        listed = ", ".join(f"{value:g} on {problem}" for problem, value in field.spreads.items())
-        said += f" Spreads of f over the configurations of each table: {listed}."
-    return said
 
 
 def write_methods(field: Field) -> str:
@@ -96,7 +92,8 @@ def write_methods(field: Field) -> str:
         )
     costs = (
         "*ms a round* is CPU time of the process, in bundles of commits before 9aa339b of its "
-        "thread. SciPy's solvers repeat their run at every round."
+        "thread, on the CPUs below, which differ. We repeat the run of SciPy's solvers at every "
+        "round, so theirs is not what they cost by themselves."
     )
     if failed := tables.list_failed_fits(field):
         costs += (
@@ -131,6 +128,7 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
         describe_settings(field.run),
     )
     files = " ".join(bundle.name for bundle in field.bundles)
+    listed = {one: shard for one, shard in shards.items() if group_of(one) == name}
     return "\n".join(
         [
             f"# {section.title}\n",
@@ -138,6 +136,7 @@ def render_group(field: Field, shards: Mapping[str, Shard]) -> str:
             f"![Share of targets reached over evaluations]({name}.png)\n",
             wrap(describe_picture(field)),
             write_duels(field),
+            wrap(f"Of this group: {list_missing(listed)}"),
             write_methods(field),
             "## What was looked at before\n",
             wrap(f"{section.seen[0].upper()}{section.seen[1:]} ([all of it]({CHOSEN}))."),
@@ -186,8 +185,10 @@ def tabulate_answers(fields: Mapping[str, Field]) -> str:
     for name, field in fields.items():
         first = tables.list_solvers(field).index[0]
         best, *others = (
-            f"`{one}` ({tables.sum_up_costs(field.methods[one])[1]})"
+            f"`{one}` ({tables.sum_up_costs(groups)[1]} ms, "
+            f"{count_noun(min(group.n for group in groups), 'seed')})"
             for one in (first, *tables.find_equals(field, first))
+            for groups in [field.methods[one]]
         )
         link = f"[{field.section.title}](field/{name}.md)"
         lines.append([link, best, ", ".join(others) or "none"])

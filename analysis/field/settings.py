@@ -51,10 +51,4 @@ def describe_settings(run: Run) -> str:
     for noise, names in sorted(by_noise.items()):
         listed = ", ".join(f"`{name}`" for name in names)
         said.append(f"The noise variance λ of the models is set to {noise:g} in {listed}.")
-    for name, one in settings.items():
-        if one.get("anchored") and one.get("lam") not in ("auto", "true"):
-            said.append(
-                f"`{name}` makes no steps to the boundary (`anchored`) here, as its noise is "
-                f"fitted (`lam: {one['lam']}`)."
-            )
     return " ".join(said)

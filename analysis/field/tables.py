@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.field.groups import PLAIN, plain
 from analysis.field.numbers import Field, count_reached
 from analysis.markdown import tabulate
+from cbobench.algorithms import ALGORITHMS
 from cbobench.metrics import Metric
 from cbobench.report.figures.profiles import COCO_TARGETS
 from cbobench.report.groups import Group
@@ -105,6 +106,11 @@ def tabulate_duels(field: Field, name: str) -> str:
     return tabulate(("rival", *columns), lines, "l" + "r" * len(columns)) + "\n"
 
 
+def is_foreign(title: str) -> bool:
+    """Whether a method is of another library."""
+    return "opponents" in ALGORITHMS.get(title.partition("[")[0]).__module__
+
+
 def find_equals(field: Field, name: str) -> list[str]:
     """The other methods that are not significantly worse than one, by the floor of the headline."""
     frame = field.duel(name).frame
@@ -124,8 +130,17 @@ def describe_standing(field: Field, name: str) -> str:
     solver = field.rank(field.section.tables[0][0])["solver"]
     is_own = methods.map(solver) == solver.get(name)
     solvers = frame[~frame["is_variant"] & ~is_own & ~methods.isin(PLAIN)]
-    better = int((is_told & (solvers["effect"] > 0)).sum())
+    is_told = is_told[solvers.index]
+    is_better = is_told & (solvers["effect"] > 0)
+    foreign = solvers["against"].map(is_foreign)
+    counts = [
+        f"{is_better[part].sum()} of {count_noun(int(part.sum()), 'solver')} of {whose}"
+        for part, whose in ((foreign, "other libraries"), (~foreign, "this project"))
+        if part.any()
+    ]
+    near = [f"`{plain(label)}`" for label in solvers.loc[~is_told, "against_label"]]
+    undecided = f"; undecided: {', '.join(near)}" if near else ""
     return (
-        f"`{name}` is significantly better than {better} of "
-        f"{count_noun(len(solvers), 'other solver')}, worse than {named}."
+        f"`{name}` is significantly better than {' and '.join(counts)}, worse than {named}"
+        f"{undecided}."
     )
