@@ -165,14 +165,6 @@ def test_pages_say_how_ours_stand_one_against_one(tmp_path):
     assert {*tables.find_equals(field, "cei")} == {"slsqp", "egobox"}
 
 
-def test_rounds_of_scbo_take_less_time_than_those_of_cei():
-    """In ten and twenty dimensions, as docs/which_method.md says; by the stored times."""
-    cells = cbobench.load_cells(bundle_of("ten-ours"))
-    solvers = cells["algorithm"].str.partition("[")[0]
-    seconds = cells["seconds"].groupby([cells["problem"], solvers]).median().unstack()
-    assert (seconds["scbo"] < seconds["cei"]).all()
-
-
 def test_every_count_of_the_page_is_of_the_cells():
     """Computed beside the page's code, for the methods of ten seeds: who is better on how many
     problems by more than the floor.
