@@ -153,14 +153,13 @@ def tabulate_groups(fields: Mapping[str, Field]) -> str:
     lines = []
     for name, section in GROUPS.items():
         if name not in fields:
-            lines.append([section.title, *3 * ["–"], "not played yet"])
+            lines.append([section.title, *2 * ["–"], "not played yet"])
             continue
         field = fields[name]
-        runs = sum(group.n for group in field.groups)
-        counts = (len(field.problems), len(field.methods), runs)
+        counts = (len(field.problems), len(field.methods))
         link = f"[{section.title}](field/{name}.md)"
-        lines.append([link, *(f"{n:,}" for n in counts), describe_standing(field)])
-    return tabulate(("group", "problems", "methods", "runs", "one against one"), lines, "lrrrl")
+        lines.append([link, *map(str, counts), describe_standing(field)])
+    return tabulate(("group", "problems", "methods", "one against one"), lines, "lrrl")
 
 
 def list_standings(fields: Mapping[str, Field]) -> str:
@@ -177,6 +176,13 @@ def list_standings(fields: Mapping[str, Field]) -> str:
     return "\n".join(wrap(line).rstrip().replace("\n", "\n  ") for line in lines)
 
 
+def describe_method(field: Field, name: str) -> str:
+    """A method, what its rounds take, and on how many seeds that rests."""
+    groups = field.methods[name]
+    seeds = count_noun(min(group.n for group in groups), "seed")
+    return f"`{name}` ({tables.sum_up_costs(groups)[1]} ms, {seeds})"
+
+
 def tabulate_answers(fields: Mapping[str, Field]) -> str:
     """A row per group: the solver of the first rank, those that are not significantly worse, and
     what their rounds take.
@@ -184,12 +190,8 @@ def tabulate_answers(fields: Mapping[str, Field]) -> str:
     lines = []
     for name, field in fields.items():
         first = tables.list_solvers(field).index[0]
-        best, *others = (
-            f"`{one}` ({tables.sum_up_costs(groups)[1]} ms, "
-            f"{count_noun(min(group.n for group in groups), 'seed')})"
-            for one in (first, *tables.find_equals(field, first))
-            for groups in [field.methods[one]]
-        )
+        named = (first, *tables.find_equals(field, first))
+        best, *others = (describe_method(field, one) for one in named)
         link = f"[{field.section.title}](field/{name}.md)"
         lines.append([link, best, ", ".join(others) or "none"])
     return tabulate(("problems", "first by rank", "not significantly worse"), lines)
