@@ -87,7 +87,7 @@ GROUPS = {
         "when the settings of `-tight` were",
     ),
     "low_theory": Section(
-        "The same, for methods with theorems",
+        "The same, for methods with theorems (older code)",
         "With the kernel of the problem, and with models fitted to what they observe "
         "(`kernel=fit`). Theorems are of regret over all rounds; [methods](../methods.md) says "
         "what each is told.",
@@ -130,7 +130,7 @@ GROUPS = {
     ),
     "many": Section("Fifty dimensions and more", heads=("scbo",)),
     "coco_2": Section(
-        "COCO's bbob-constrained in two dimensions",
+        "COCO's bbob-constrained in two dimensions (older code)",
         f"{COCO} {EXACTLY}",
         seen="15 functions of instance 1, when it was chosen which rounds are steps; all of "
         "instances 1 to 6, when that was judged",
