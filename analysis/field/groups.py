@@ -59,8 +59,9 @@ UNDER_NOISE = (
     ),
 )
 COCO = (
-    "Targets are in COCO's own units, floors in spreads of f. `cei` is told here that there is no "
-    "noise: it is what other pages call `cei-exact`."
+    "Targets are in COCO's own units, floors in spreads of f; *targets reached* is of COCO's, "
+    "those of the picture. `cei` is told here that there is no noise: it is what other pages call "
+    "`cei-exact`. With a floor of 0 differences below 1e-12 decide, too; these are rounding."
 )
 EXACTLY = (
     "A point is feasible if no constraint is violated at all. Only variants called `-tight`, where "
@@ -114,7 +115,8 @@ GROUPS = {
     ),
     "mixed": Section(
         "Whole numbers and choices",
-        "Solvers of other libraries play the types by their own means.",
+        "Solvers of other libraries play the types by their own means. `cei` is told that there is "
+        "no noise: it is what other pages call `cei-exact`.",
         seen="all seven, when searches of mixed spaces were written and checked",
     ),
     "batches": Section(

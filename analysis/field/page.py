@@ -45,8 +45,6 @@ def write_duels(field: Field) -> str:
     floors = [Run(bundle).record.floor for bundle in field.bundles]
     stated = f"stated before {floors.count(tables.HEADLINE)} of {len(floors)} bundles were played"
     said = f"By a floor of {tables.HEADLINE:g} spreads of f, {stated}: {describe_standing(field)}"
-    if not field.heads:
-        return f"## One against one\n\n{wrap(said)}"
     first = field.heads[0]
     listed = " ".join(f"{floor:g}" for floor in FLOORS)
     printed = command(f"--metric {metric} --against {first} --floor {listed}")
@@ -95,13 +93,6 @@ def write_methods(field: Field) -> str:
         "thread, on the CPUs below, which differ. We repeat the run of SciPy's solvers at every "
         "round, so theirs is not what they cost by themselves."
     )
-    if failed := tables.list_failed_fits(field):
-        costs += (
-            f" Fits failed: {failed}; ours then went on with the model that they had before, and "
-            "BoTorch's with the parameters that its fit begins with."
-        )
-    if field.section.absolute:
-        costs += " *Targets reached* is of COCO's, those of the picture."
     paragraphs = [" ".join(filter(None, said)), describe_evaluations(field), costs]
     parts = ["## Method by method\n", *map(wrap, paragraphs), tables.tabulate_methods(field)]
     return "\n".join(parts)

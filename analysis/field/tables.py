@@ -63,15 +63,6 @@ def sum_up_costs(groups: Sequence[Group]) -> tuple[str, str]:
     return runs, format_number(float(1e3 * np.median(seconds)))
 
 
-def list_failed_fits(field: Field) -> str:
-    """How many fits of which method failed, of those that had any: "`cei` 7, `furbo` 1"."""
-    counts = {
-        name: int(sum(np.nansum(group.numbers("failed_fits")) for group in groups))
-        for name, groups in field.methods.items()
-    }
-    return ", ".join(f"`{name}` {count:,}" for name, count in counts.items() if count)
-
-
 def tabulate_methods(field: Field) -> str:
     """A row per method, best first: its mean rank over shared seeds by each metric, the evaluations
     to each target, over many problems what it reached, and what it cost.

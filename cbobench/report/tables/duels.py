@@ -222,7 +222,7 @@ def render_duels(
     ordered = [*rows.values()]
     ordered.insert(own["place"], [name, format_rank(own), *["–"] * len(columns)])
     seeds = count_noun(ranks["seeds"].min(), "shared seed") if ranked else "seeds that all share"
-    unit = "spreads of f" if quantity.name in OF_REWARD else "its own unit"
+    unit = "spreads of f where known" if quantity.name in OF_REWARD else "its own unit"
     return TextTable(
         ["rival", "rank", *columns],
         ordered,
