@@ -191,6 +191,11 @@ def test_a_page_is_read_in_a_sitting():
         assert len(re.findall(r"\w\S*", page.read_text(encoding="utf-8"))) <= 1500, page.name
 
 
+def test_readmes_table_has_ten_seeds_of_all_methods(fields):
+    counts = fields["held_out"].run.cells.groupby(["problem", "algorithm"]).size()
+    assert (counts == 10).all()
+
+
 def test_what_is_not_played_is_left_out_of_a_union(tmp_path):
     """A bundle's record lists its whole suite, whose methods may have other settings in another."""
     light = open_played([bundle_of("low-light")])
