@@ -109,7 +109,8 @@ GROUPS = {
         "Tables of real experiments",
         "Points are the rows of a table; repeated rows are the noise, and their mean is the truth. "
         "`egobox` has models that know no noise, and asks for points of a box: the nearest row is "
-        "played, or one of Sobol's where that was played before.",
+        "played, or one of Sobol's where that was played before. Fits of `botorch-scbo` often fail "
+        "here; it then goes on with the parameters that its fit begins with.",
         UNDER_NOISE,
         heads=("nei", "cei"),
     ),
