@@ -15,7 +15,7 @@ from typing import Any
 
 import cbobench
 from analysis.folders import PUBLISHED
-from analysis.markdown import tabulate, wrap
+from analysis.markdown import tabulate
 from cbobench.errors import Misuse
 from cbobench.report.load import Run
 from cbobench.results.export import export
@@ -183,12 +183,14 @@ def tabulate_bundles(names: Iterable[str], folder: str) -> str:
 
 
 def list_missing(shards: Mapping[str, Shard]) -> str:
-    """A sentence on the shards that are not played yet, or not whole, with their prices."""
+    """A sentence on the shards that are not played yet, or not whole, with their prices, "?" where
+    none is told.
+    """
     unplayed = [name for name in shards if not bundle_of(name).exists()]
     begun = [name for name in shards if name not in unplayed and not is_whole(name, shards[name])]
     said = []
     for words, names in (("Begun and not whole", begun), ("Not played yet", unplayed)):
         if names:
-            listed = ", ".join(f"`{name}` ({shards[name]['price']})" for name in names)
+            listed = ", ".join(f"`{name}` ({shards[name].get('price', '?')})" for name in names)
             said.append(f"{words}: {listed}.")
-    return wrap(" ".join(said) or "All are played.").rstrip()
+    return " ".join(said) or "All are played."

@@ -109,7 +109,8 @@ class SharedProfile(Profile):
     def groups(self, run: Run) -> list[Group]:
         every = [group for group in super().groups(run) if group.n]
         counts = Counter(group.problem for group in every)
-        groups = [group for group in every if counts[group.problem] == max(counts.values())]
+        most = max(counts.values())
+        groups = [group for group in every if counts[group.problem] == most]
         shared = frozenset.intersection(*(group.expected_seeds for group in groups))
         return [select_seeds(group, shared) for group in groups]
 

@@ -63,6 +63,7 @@ COCO = (
     "those of the picture. `cei` is told here that there is no noise: it is what other pages call "
     "`cei-exact`. With a floor of 0 differences below 1e-12 decide, too; these are rounding."
 )
+FITTED = "`cei`, whose noise is fitted, makes no steps to the boundary."
 EXACTLY = (
     "A point is feasible if no constraint is violated at all. Only variants called `-tight`, where "
     "there are any, end [inside the constraints](../methods.md#at-the-last-digits)."
@@ -71,8 +72,7 @@ GROUPS = {
     "held_out": Section(
         "Held out",
         "The 60 evaluations are for 20 inputs, too, where a gradient by differences takes 21 of "
-        f"them. The constraint of `yes-or-no` is -1 or +1 and has no slope. `cei`, whose "
-        f"noise is fitted, makes no steps to the boundary. {EXACTLY}",
+        f"them. The constraint of `yes-or-no` is -1 or +1 and has no slope. {FITTED} {EXACTLY}",
         seen="`cec-g6`, `cec-g24` and `townsend`, when steps of `cei-exact` were chosen; "
         "`townsend`, when restarts of `scbo` and `furbo` were; all 20, when the settings of "
         "`-tight` were. Results on all 20 were published before `cei` changed last; no change is "
@@ -82,8 +82,7 @@ GROUPS = {
         "Two to seven dimensions, without noise",
         "`botorch-cei-stock` is the library as it comes. The others model constraints through "
         "SCBO's bilog transform, as `cei` may: `-bilog` no more than that, `-tiny-noise` without "
-        f"fitted noise, `-turbo` with the models of BoTorch's SCBO tutorial. `cei`, whose "
-        f"noise is fitted, makes no steps to the boundary. {EXACTLY}",
+        f"fitted noise, `-turbo` with the models of BoTorch's SCBO tutorial. {FITTED} {EXACTLY}",
         seen="all seven, when searches, steps to the boundary and noise of ours were chosen, and "
         "when the settings of `-tight` were",
     ),

@@ -144,7 +144,7 @@ def tabulate_groups(fields: Mapping[str, Field]) -> str:
     lines = []
     for name, section in GROUPS.items():
         if name not in fields:
-            lines.append([section.title, *2 * ["–"], "not played yet"])
+            lines.append([section.title, "–", "–", "not played yet"])
             continue
         field = fields[name]
         counts = (len(field.problems), len(field.methods))
@@ -183,14 +183,15 @@ def tabulate_answers(fields: Mapping[str, Field]) -> str:
         first = tables.list_solvers(field).index[0]
         named = (first, *tables.find_equals(field, first))
         best, *others = (describe_method(field, one) for one in named)
-        link = f"[{field.section.title}](field/{name}.md)"
-        lines.append([link, best, ", ".join(others) or "none"])
+        lines.append(
+            [f"[{field.section.title}](field/{name}.md)", best, ", ".join(others) or "none"]
+        )
     return tabulate(("problems", "first by rank", "not significantly worse"), lines)
 
 
 def render_pages(shards: Mapping[str, Shard], fields: Mapping[str, Field]) -> dict[Path, str]:
     """Every page with what the bundles say, by its file."""
-    front = {"groups": tabulate_groups(fields), "missing": list_missing(shards)}
+    front = {"groups": tabulate_groups(fields), "missing": wrap(list_missing(shards)).rstrip()}
     pages = {PAGE: fill_sections(FRONT.read_text(encoding="utf-8"), front.get)}
     pages |= {FOLDER / f"{name}.md": render_group(field, shards) for name, field in fields.items()}
     standings = {

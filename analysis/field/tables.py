@@ -102,34 +102,39 @@ def is_foreign(title: str) -> bool:
     return "opponents" in ALGORITHMS.get(title.partition("[")[0]).__module__
 
 
-def find_equals(field: Field, name: str) -> list[str]:
-    """The other methods that are not significantly worse than one, by the floor of the headline."""
-    frame = field.duel(name).frame
-    is_worse = (frame["p_holm"] < SIGNIFICANT) & (frame["effect"] > 0)
-    return [*frame.loc[(frame["floor"] == HEADLINE) & ~is_worse, "against_label"].map(plain)]
-
-
-@cache  # pages, front page and README say it
-def describe_standing(field: Field, name: str) -> str:
-    """A sentence on one of ours one against one, by the floor of the headline."""
+@cache  # pages, front page, README and the table of answers are of it
+def find_verdicts(field: Field, name: str) -> pd.DataFrame:
+    """The rows of one method against each other, by the floor of the headline, with a `verdict`:
+    above 0 where it is significantly better, below where it is worse.
+    """
     frame = field.duel(name).frame
     frame = frame[frame["floor"] == HEADLINE]
-    is_told = frame["p_holm"] < SIGNIFICANT
-    worse = frame.loc[is_told & (frame["effect"] < 0), "against_label"]
+    return frame.assign(verdict=frame["effect"].where(frame["p_holm"] < SIGNIFICANT, 0))
+
+
+def find_equals(field: Field, name: str) -> list[str]:
+    """The other methods that are not significantly worse than one, by the floor of the headline."""
+    verdicts = find_verdicts(field, name)
+    return [*verdicts.loc[verdicts["verdict"] <= 0, "against_label"].map(plain)]
+
+
+def describe_standing(field: Field, name: str) -> str:
+    """A sentence on one of ours one against one, by the floor of the headline."""
+    verdicts = find_verdicts(field, name)
+    worse = verdicts.loc[verdicts["verdict"] < 0, "against_label"]
     named = join_words(f"`{plain(label)}`" for label in worse) if len(worse) else "none"
-    methods = frame["against_label"].map(plain)
+    methods = verdicts["against_label"].map(plain)
     solver = field.rank(field.section.tables[0][0])["solver"]
     is_own = methods.map(solver) == solver.get(name)
-    solvers = frame[~frame["is_variant"] & ~is_own & ~methods.isin(PLAIN)]
-    is_told = is_told[solvers.index]
-    is_better = is_told & (solvers["effect"] > 0)
+    solvers = verdicts[~verdicts["is_variant"] & ~is_own & ~methods.isin(PLAIN)]
+    is_better = solvers["verdict"] > 0
     foreign = solvers["against"].map(is_foreign)
     counts = [
         f"{is_better[part].sum()} of {count_noun(int(part.sum()), 'solver')} of {whose}"
         for part, whose in ((foreign, "other libraries"), (~foreign, "this project"))
         if part.any()
     ]
-    near = [f"`{plain(label)}`" for label in solvers.loc[~is_told, "against_label"]]
+    near = [f"`{plain(label)}`" for label in solvers.loc[solvers["verdict"] == 0, "against_label"]]
     undecided = f"; undecided: {', '.join(near)}" if near else ""
     return (
         f"`{name}` is significantly better than {' and '.join(counts)}, worse than {named}"
